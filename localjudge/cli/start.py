@@ -2,7 +2,7 @@
 
     columns (if unclear), judge ──> localjudge.toml ──> estimate ──> doctor (if needed)
                                 ──> run ──> label page, report
-    the same command again      ──> reads labels ──> corrected mean and report,
+    the same with --labels FILE ──> reads labels ──> corrected mean and report,
                                                      or the next label page
 
 Each step is the command that it prints: questions are in `start_answers`, judging in
@@ -63,10 +63,9 @@ def start_command(
     """Go from DATA to a mean that is corrected by labels, step by step.
 
     Asks for columns (only if they are unclear) and the judge, says how long it will take, judges,
-    and writes a page with 50 statements to label. Label them, save the page's file next to the run
-    or the data, and run the same command again (or give the file with --labels): it reads the
-    labels, corrects the mean, writes the report, and prints the next command. Answers are kept in
-    localjudge.toml next to the run.
+    and writes a page with 50 statements to label. Label them, and run the same command with the
+    file that the page saves (--labels FILE): it reads the labels, corrects the mean, writes the
+    report, and prints the next command. Answers are kept in localjudge.toml next to the run.
 
     Each step prints its command. Without a terminal, the first call only prints the commands. After
     an interruption, the same command resumes.

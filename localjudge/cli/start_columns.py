@@ -29,6 +29,7 @@ _QUESTIONS = {
     _CONTEXTS: "Which columns are the texts that were found? One or several",
     "response": "Which column is the answer of your system?",
     "reference": "Which column is the right answer, written by a person?",
+    "id": "Which column is the id of a row?",
 }
 _NAME_WIDTH = 24
 _MIN_WIDTH = 60
@@ -43,6 +44,7 @@ def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str
     columns = preview_columns(files)
     _print_columns(columns)
     guesses = guess_columns(columns)
+    guesses["id"] = [name for name in guesses["id"] if _has_different_texts(columns[name])]
     mapping: dict[str, str] = {}
     for field, question in _QUESTIONS.items():
         default: Sequence[str] = guesses[field]
@@ -52,6 +54,10 @@ def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str
         if names:
             mapping[field] = ",".join(names)
     return mapping
+
+
+def _has_different_texts(texts: Sequence[str]) -> bool:
+    return bool(texts) and len(set(texts)) == len(texts)
 
 
 def warn_of_evidence(files: Sequence[str], mapping: Mapping[str, str]) -> None:
@@ -101,7 +107,9 @@ def _ask_names(
         if name in names and name not in taken:
             numbers.append(str(names.index(name) + 1))
     suggestion = ",".join(numbers)
-    if not suggestion and not several:
+    if not several and len(numbers) > 1:
+        suggestion = ""  # the names do not decide
+    elif not several and not numbers:
         suggestion = NONE
 
     def read(text: str) -> list[str]:

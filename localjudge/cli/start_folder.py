@@ -1,35 +1,25 @@
-"""The folder of `localjudge start`: the remembered answers, the run, label pages and what was read.
+"""The folder of `localjudge start`: the remembered answers, the run and the label pages.
 
 runs/export/localjudge.toml     data, columns, judge and metric, for localjudge run --config
 runs/export/run                 the run; run-2 after the data changed
 runs/export/labels.html         a page with statements to label
-runs/export/labels-read.txt     sha256 and name of each label file that was read
 """
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from hashlib import file_digest
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.config import CONFIG_FILE, read_config
-from localjudge.dataset.preview import is_label_file
-from localjudge.errors import InputError, LocaljudgeError
+from localjudge.errors import InputError
 from localjudge.judging.run_names import below_runs, data_stem
-from localjudge.labels.label_sheet import read_sheet
 from localjudge.labels.labelling import DEFAULT_COUNT
 from localjudge.resources import write_output
-from localjudge.run_directory.directory import MANIFEST
-from localjudge.run_directory.label_file import LABELS
-from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.summary import SUMMARY
 from localjudge.words import option
 
-_READ = "labels-read.txt"
 _FIRST_RUN = "run"
-_LABEL_ENDINGS = (".jsonl", ".csv", ".tsv", ".txt")
-_RESULTS = (LABELS, *row_files(with_evidence=True))
 _HEADER = "# Written by localjudge start, which asks again with --ask. To judge once more:\n"
 
 
@@ -129,72 +119,6 @@ class StartFolder(NamedTuple):
         if count != DEFAULT_COUNT:
             number = f"-{count}"
         return self.path / f"{kind}{run}{number}.html"
-
-    def label_files(self) -> Iterator[Path]:
-        """Yield unread label files next to the run, next to the data, and in the working directory.
-
-        The file that was changed first comes first, so that the newest copy of a sheet decides.
-        Sheets without a label are left out: they would withdraw the labels of their filled-in
-        copies.
-        """
-        digests = self._digests_read()
-        files: list[Path] = []
-        for file in self._candidates():
-            if is_label_file(file) and _digest(file) not in digests and _has_label(file):
-                files.append(file)
-        files.sort(key=lambda file: file.stat().st_mtime_ns)
-        for file in files:
-            yield Path(os.path.relpath(file))
-
-    def _candidates(self) -> Iterator[Path]:
-        """Yield files with names that allow labels, without the data and the files of runs."""
-        folders = [self.path, self.run]
-        for data_file in self.data:
-            folders.append(Path(data_file).parent)
-        folders.append(Path())
-        data = set(map(os.path.realpath, self.data))
-        for folder in dict.fromkeys(map(os.path.realpath, folders)):
-            if not os.path.isdir(folder):
-                continue
-            is_run = Path(folder, MANIFEST).exists()
-            for file in sorted(Path(folder).iterdir()):
-                is_result = is_run and file.name in _RESULTS
-                is_candidate = file.suffix.lower() in _LABEL_ENDINGS and file.is_file()
-                if is_candidate and not is_result and str(file) not in data:
-                    yield file
-
-    def remember_read(self, file: Path) -> None:
-        """Note that the labels of a file were read, so that the same content is not read again."""
-        notes = self.path / _READ
-        line = f"{_digest(file)}  {file.name}\n"
-        content = line.encode(errors="backslashreplace")
-        if notes.exists():
-            content = notes.read_bytes() + content
-        write_output(notes, [content])
-
-    def _digests_read(self) -> set[str]:
-        notes = self.path / _READ
-        if not notes.exists():
-            return set()
-        lines = notes.read_text(encoding="utf-8").splitlines()
-        return {line.partition(" ")[0] for line in lines}
-
-
-def _has_label(file: Path) -> bool:
-    """Return whether a sheet or page has an answer.
-
-    An unreadable one counts, because its reader then explains the problem.
-    """
-    try:
-        labels, _ = read_sheet(file)
-    except LocaljudgeError:
-        return True
-    return any(label.is_answered for label in labels)
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return file_digest(stream, "sha256").hexdigest()
 
 
 def _toml(value: Any) -> str:

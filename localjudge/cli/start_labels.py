@@ -25,32 +25,27 @@ from localjudge.words import numbered, printable, printable_lines
 
 
 def read_labels(folder: StartFolder, run: RunRecord, named_files: Sequence[Path]) -> None:
-    """Read the named files, labels of earlier runs, and label files in the usual places."""
-    for file in named_files:
-        run_step(["label", str(run.directory), "--read", str(file)])
-        folder.remember_read(file)
+    """Read the named files, in one command, and labels of earlier runs.
+
+    Parts of one sheet count as one plan if they are read together.
+    """
+    if named_files:
+        step = ["label", str(run.directory)]
+        for file in named_files:
+            step += ["--read", str(file)]
+        run_step(step)
     if read_run_labels(run) is None:
         for other in folder.other_runs():
             if read_run_labels(other) is not None:
                 _try_to_read(run, other)
-    files = list(folder.label_files())
-    is_read = len(files) > 1 and _try_to_read(run, *files)
-    for file in files:
-        if is_read or _try_to_read(run, file):
-            folder.remember_read(file)
 
 
-def _try_to_read(run: RunRecord, *sources: Path) -> bool:
-    """Read all sources in one command, so that parts of one sheet count as one plan."""
-    step = ["label", str(run.directory)]
-    for source in sources:
-        step += ["--read", str(source)]
+def _try_to_read(run: RunRecord, earlier: Path) -> None:
+    """Read the labels of an earlier run, unless no statement is the same."""
     try:
-        run_step(step)
+        run_step(["label", str(run.directory), "--read", str(earlier)])
     except InputError as error:
         click.echo(printable_lines(f"not read: {error}"), err=True)
-        return False
-    return True
 
 
 def write_page(

@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -19,9 +18,10 @@ _LONG_TEXT = 100
 _NUMBERING = re.compile(r"[\W\d_]*\b[a-e]?$")
 """`1`, ` 2` or `_b` at the end of a column's name."""
 _WORDS: Mapping[str, Sequence[str]] = {
+    "id": ("id", "nr", "num", "number", "nummer", "kennung", "numéro", "número"),
     "reference": (
-        *("expected", "gold", "ideal", "reference", "truth"),
-        *("erwartet", "muster", "referenz", "richtig", "soll"),
+        *("correct", "expected", "gold", "ideal", "reference", "right", "truth"),
+        *("erwartet", "korrekt", "muster", "referenz", "richtig", "soll"),
         *("attendu", "référence", "esperad", "referencia"),
     ),
     "user_input": ("question", "query", "frage", "anfrage", "pregunta", "consulta", "requête"),
@@ -63,12 +63,20 @@ def _add_texts(columns: dict[str, list[str]], values: Mapping[str, Any]) -> None
 
 
 def guess_columns(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the columns of each field that their names suggest: several for contexts, else one."""
+    """Return the columns of each field that their names suggest.
+
+    A name that other tools use is preferred. Several columns of a field that has one are all
+    returned: none of them is the default.
+    """
     guesses: dict[str, list[str]] = {field: [] for field in _WORDS}
     for name in names:
         field = _field_by_name(name)
-        if field and (field == "retrieved_contexts" or not guesses[field]):
+        if field:
             guesses[field].append(name)
+    for field, candidates in guesses.items():
+        known = [name for name in candidates if name in ALIASES[field]]
+        if field != "retrieved_contexts" and known:
+            guesses[field] = known[:1]
     return guesses
 
 
@@ -116,13 +124,3 @@ def unused_evidence(
 def _remove_numbering(name: str) -> str:
     """Return `fundstelle` for `Fundstelle 2`."""
     return _NUMBERING.sub("", name.casefold())
-
-
-def is_label_file(file: Path) -> bool:
-    """Return whether a file names the columns of a label sheet or of a page's labels."""
-    with file.open("rb") as stream:
-        head = stream.read(1 << 16)
-    for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
-        if all(column.encode(encoding) in head for column in ("label_id", "human")):
-            return True
-    return False

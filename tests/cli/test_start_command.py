@@ -31,10 +31,11 @@ QUESTION = "Which column is the question? [1]"
 TEXTS = "Which columns are the texts that were found? One or several [2,3]"
 ANSWER = "Which column is the answer of your system? [4]"
 RIGHT_ANSWER = "Which column is the right answer, written by a person? [none]"
+ID = "Which column is the id of a row? [none]"
 JUDGE = "Which judge? A number, or a name for --judge [lexical]"
 ENTER = ""
 DEFAULTS: dict[str, str | None] = dict.fromkeys(
-    (QUESTION, TEXTS, ANSWER, RIGHT_ANSWER, JUDGE), ENTER
+    (QUESTION, TEXTS, ANSWER, RIGHT_ANSWER, ID, JUDGE), ENTER
 )
 
 
@@ -140,7 +141,7 @@ def listed_model(name: str, sha256: str | None = None) -> ListedModel:
 
 
 def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
-    """Two calls: the first asks and judges, the second finds the page's file next to the data."""
+    """Two calls: the first asks and judges, the second reads the page's file."""
     write_german_csv("export.csv")
     code, printed, dialogue = talk("start", "export.csv", answers=DEFAULTS)
     assert code == 0, dialogue
@@ -164,7 +165,7 @@ def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
     assert 'lang="de"' in (folder / "labels.html").read_text(encoding="utf-8")
     assert RunRecord.open(folder / "run").summary.samples == 24
     write_page_labels(folder / "labels.html", "labels-ann.jsonl")
-    exit_code, printed, errors = call("start", "export.csv")
+    exit_code, printed, errors = call("start", "export.csv", "--labels", "labels-ann.jsonl")
     assert exit_code == 0, errors
     assert commands_in(printed) == [
         "label runs/export/run --read labels-ann.jsonl",
@@ -194,7 +195,8 @@ def test_each_further_call_names_one_next_command(call: Call) -> None:
     printed = call("start", "export.csv", "--labels", "downloads/labels-ann.jsonl")[1]
     assert "label 16 more statements (about 5 minutes): open runs/export/labels.html" in printed
     write_page_labels(folder / "labels.html", "runs/export/labels-ann.jsonl")
-    assert call("start", "export.csv")[1].endswith(" next: localjudge verify runs/export/run\n")
+    printed = call("start", "export.csv", "--labels", "runs/export/labels-ann.jsonl")[1]
+    assert printed.endswith(" next: localjudge verify runs/export/run\n")
     assert call("verify", "runs/export/run", "--quiet")[0] == 0
     printed = call("start", "export.csv")[1]
     assert printed.endswith(
@@ -211,7 +213,7 @@ def test_changed_data_are_judged_again_with_the_answers_and_labels_of_the_last_r
     talk("start", "export.csv", answers=DEFAULTS)
     folder = Path("runs/export")
     write_page_labels(folder / "labels.html", "labels-ann.jsonl")
-    call("start", "export.csv")
+    call("start", "export.csv", "--labels", "labels-ann.jsonl")
     write_german_csv("export.csv", changed="Die Station hat neun Betten.")
     code, _, errors = call("start", "export.csv")
     assert code == 0, errors
@@ -316,6 +318,32 @@ def test_a_bad_answer_is_asked_again_and_the_end_of_input_is_an_interruption(
     assert not Path("runs").exists()
 
 
+def test_names_decide_and_two_candidates_have_no_default(call: Call) -> None:
+    """Enter at the answer asks again; the number of a row is its id."""
+    rows = [
+        "Nr;Question;Passage 1;Right answer;Answer system A;Answer system B",
+        "hh01;How high is it?;It is 5 m high.;5 m.;It is 5 m.;It is 3 m.",
+        "hh02;How old is it?;It is 9 years old.;9 years.;9 years.;8 years.",
+    ]
+    Path("export.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    answers: dict[str, str | None] = {
+        "Which column is the question? [2]": ENTER,
+        "One or several [3]": ENTER,
+        "Which column is the answer of your system?": ENTER,
+        "\r\nWhich column is the answer of your system?": "6",
+        "Which column is the right answer, written by a person? [4]": ENTER,
+        "Which column is the id of a row? [1]": ENTER,
+        JUDGE: ENTER,
+    }
+    code, _, dialogue = talk("start", "export.csv", answers=answers)
+    assert code == 0, dialogue
+    mapping = read_config("runs/export/localjudge.toml").arguments["mapping"]
+    assert mapping["response"] == "Answer system B"
+    assert mapping["reference"] == "Right answer"
+    assert mapping["id"] == "Nr"
+    assert call("show", "runs/export/run", "hh01")[0] == 0
+
+
 def test_dropped_evidence_is_named(call: Call) -> None:
     write_german_csv("export.csv")
     answers = {**DEFAULTS, TEXTS: "Fundstelle 1", JUDGE: None}
@@ -332,7 +360,7 @@ def test_another_judge_begins_a_run_with_the_labels_of_the_first(call: Call) -> 
     folder.write_config({"mapping": mapping, "judge": "lexical", "metrics": ["faithfulness"]})
     assert call("start", "export.csv")[0] == 0
     write_page_labels(Path("runs/export/labels.html"), "labels-ann.jsonl")
-    assert call("start", "export.csv")[0] == 0
+    assert call("start", "export.csv", "--labels", "labels-ann.jsonl")[0] == 0
     copy = Path("judge.gguf")
     copy.write_bytes(resources.bundled_file("models", "lexical.gguf").read_bytes())
     code, printed, errors = call("start", "export.csv", "--judge", "judge.gguf")

@@ -6,7 +6,6 @@ import pytest
 
 from localjudge.dataset.preview import (
     guess_columns,
-    is_label_file,
     preview_columns,
     unused_evidence,
 )
@@ -40,6 +39,17 @@ LONG = "The tower was built in many years by many people. " * 3
         ),
         (["ground_truth", "query"], {"reference": ["ground_truth"], "user_input": ["query"]}),
         (["Abteilung", "Statistik", "Liste"], {}),
+        (
+            ["Nr", "Question", "Passage 1", "Right answer", "Answer system A", "Answer system B"],
+            {
+                "id": ["Nr"],
+                "user_input": ["Question"],
+                "retrieved_contexts": ["Passage 1"],
+                "reference": ["Right answer"],
+                "response": ["Answer system A", "Answer system B"],
+            },
+        ),
+        (["answer", "answer 2", "Question id"], {"response": ["answer"], "id": ["Question id"]}),
     ],
 )
 def test_names_suggest_fields(names: list[str], guesses: dict[str, list[str]]) -> None:
@@ -74,13 +84,3 @@ def test_unused_columns_that_look_like_evidence() -> None:
         "Quelle 2": [],
     }
     assert unused_evidence(columns, ["Passus 1"], ["Passus 1"]) == ["Passus 2", "Quelle", "Notiz"]
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_a_label_file_is_recognised_in_any_encoding(tmp_path: Path, encoding: str) -> None:
-    sheet = tmp_path / "sheet.csv"
-    sheet.write_text("statement;human;label_id\n", encoding=encoding)
-    assert is_label_file(sheet)
-    data = tmp_path / "data.csv"
-    data.write_text("human;text\n1;label\n", encoding=encoding)
-    assert not is_label_file(data)
