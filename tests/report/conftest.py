@@ -15,15 +15,17 @@ from collections.abc import Callable, Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 from rich.console import Console
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.labels.corrected_mean import CorrectedMean, LabelledMean
 from localjudge.report.terminal import Table, draw
+
+if TYPE_CHECKING:  # tests without a browser run without the package
+    from playwright.sync_api import Browser, Page, Playwright
 
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."
 HOSTILE = (
@@ -224,7 +226,7 @@ def failed_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
 
 
-Open = Callable[..., Page]
+Open = Callable[..., "Page"]
 
 
 @pytest.fixture(scope="session")
@@ -241,26 +243,31 @@ def chromium() -> str:
 
 
 @pytest.fixture(scope="module")
-def playwright() -> Iterator[Playwright]:
-    with sync_playwright() as driver:
+def playwright() -> Iterator["Playwright"]:
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="NOT CHECKED: the package Playwright is not installed"
+    )
+    with sync_api.sync_playwright() as driver:
         yield driver
 
 
 @pytest.fixture(scope="module")
-def browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
+def browser(playwright: "Playwright", chromium: str) -> Iterator["Browser"]:
     browser = playwright.chromium.launch(executable_path=chromium)
     yield browser
     browser.close()
 
 
 @pytest.fixture
-def open_page(browser: Browser) -> Iterator[Open]:
+def open_page(browser: "Browser") -> Iterator[Open]:
     """Open a page from its file. At the end, check for requests, messages and dialogs."""
+    from playwright.sync_api import expect
+
     requests: list[str] = []
     asked: list[str] = []
     said: list[str] = []
 
-    def opened(path: Path, **options: Any) -> Page:
+    def opened(path: Path, **options: Any) -> "Page":
         page = browser.new_context(**options).new_page()
         page.on("request", lambda request: requests.append(request.url))
         page.on("console", lambda message: said.append(message.text))

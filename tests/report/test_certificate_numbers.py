@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+import pytest
 
 from localjudge import Run, ScriptedEngine
 from localjudge.labels.drawing import DrawingOptions
@@ -22,6 +22,10 @@ from localjudge.report.certificate import write_certificate
 from tests.analysis.conftest import written
 from tests.conftest import ScriptedRun
 from tests.report.conftest import PageReader
+
+student: Any = pytest.importorskip(
+    "scipy.stats", reason="NOT CHECKED: the package SciPy is not installed"
+).t
 
 Row = dict[str, Any]
 Place = tuple[str, int]

@@ -1,11 +1,11 @@
 from itertools import permutations, product
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize, special, stats
 
 from localjudge.errors import DataError
 from localjudge.stats.agreement import (
@@ -19,6 +19,11 @@ from localjudge.stats.agreement import (
 )
 from localjudge.stats.interval import Floats, LabelledScores, Statistic, statistic_intervals
 from localjudge.stats.threshold import best_threshold, held_out_decisions
+
+_WHY = "NOT CHECKED: the package SciPy is not installed"
+optimize: Any = pytest.importorskip("scipy.optimize", reason=_WHY)
+special: Any = pytest.importorskip("scipy.special", reason=_WHY)
+stats: Any = pytest.importorskip("scipy.stats", reason=_WHY)
 
 LABELS = [0, 0, 1, 1]
 SCORES = [0.1, 0.6, 0.4, 0.9]

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from localjudge.stats import interval as module
 from localjudge.stats.agreement import roc_auc
@@ -28,6 +27,10 @@ from localjudge.stats.interval import (
     mean_interval,
     ratio_interval,
     statistic_intervals,
+)
+
+stats: Any = pytest.importorskip(
+    "scipy.stats", reason="NOT CHECKED: the package SciPy is not installed"
 )
 
 SCORES = st.lists(

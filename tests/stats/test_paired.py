@@ -1,8 +1,9 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from localjudge.stats.interval import Interval, mean_interval
 from localjudge.stats.paired import (
@@ -12,6 +13,10 @@ from localjudge.stats.paired import (
     paired_difference,
     samples_to_decide,
     smallest_detectable_difference,
+)
+
+stats: Any = pytest.importorskip(
+    "scipy.stats", reason="NOT CHECKED: the package SciPy is not installed"
 )
 
 
