@@ -122,8 +122,9 @@ def stored_user_texts(
         " JOIN json_each(request.path) AS step JOIN node ON node.id = step.value"
         " WHERE unit.sample_id = ? ORDER BY unit.metric, unit.position, unit.judge, step.key"
     )
-    kind = tuple[str, int, int, str, str]
-    for metric, position, judge, text, pieces in _rows(path, kind, query, (storable(sample_id),)):
+    parameters = (storable(sample_id),)
+    rows = _rows(path, tuple[str, int, int, str, str], query, parameters)
+    for metric, position, judge, text, pieces in rows:
         if judge in judges:
             for piece, is_trusted in _pieces_of(text, pieces, path):
                 if not is_trusted:

@@ -10,7 +10,7 @@ import llama_cpp
 import numpy as np
 import torch
 from convert import mean_weights
-from evaluate import Prompter, read_rows
+from evaluate import Prompter, read_items
 from reader_recipe.measure import Floats
 from reader_recipe.network import Reader, read_gguf
 from reader_recipe.tokens import MAX_TOKENS, Ids
@@ -70,9 +70,9 @@ def main() -> None:
     torch.set_num_threads(1)
     reader = read_gguf(arguments.start)
     reader.load_state_dict(mean_weights(arguments.weights))
-    rows = read_rows(arguments.data, "attribution", part=4)
-    prompter = Prompter(arguments.file, MAX_TOKENS)
-    prompts = [prompter.prompts(example, "attribution")[0] for example in rows.examples[:ROWS]]
+    items = read_items(arguments.data, "attribution.dev")[::4]
+    prompter = Prompter(arguments.file)
+    prompts = [prompter.prompt(item) for item in items[:ROWS]]
     expected = exact_logits(reader, prompts)
     encoder = Encoder(arguments.file)
     actual = np.array([encoder.logit(tokens) for tokens in prompts])

@@ -38,8 +38,8 @@ from localjudge.text import Segmenter
 from localjudge.text.judged_sentences import JudgedSentences
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lexical"))
-from lexical_judge import committed, labelled, rules
-from lexical_judge.numpy_model import NumpyJudge
+from lexical_judge import committed, labelled
+from lexical_judge.numpy_model import NumpyJudge, attribution, relevance
 
 SHIPPED_IF = ("attribution.dev", "attribution.five.dev", "attribution.breadth.dev")
 DEVELOPMENT = Path(__file__).parent / "development"
@@ -125,9 +125,9 @@ def lexical_log_odds(items: Sequence[Item]) -> Floats:
     values: list[float] = []
     for item in items:
         if item.task == ATTRIBUTION:
-            tokens = rules.attribution(inputs.vocabulary, item.texts, item.statement)
+            tokens = attribution(inputs.vocabulary, item.texts, item.statement)
         else:
-            tokens = rules.relevance(inputs.vocabulary, item.beside, item.statement, item.texts[0])
+            tokens = relevance(inputs.vocabulary, item.beside, item.statement, item.texts[0])
         values.append(judge.log_odds(tokens))
     return np.array(values)
 

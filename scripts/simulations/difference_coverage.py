@@ -78,7 +78,7 @@ def _limits(
         drawing = run.draw(setting.labels, np.random.Generator(np.random.PCG64(seed)))
         units.append(run.units(drawing, setting.labels))
     unshared = float(before.weights[~is_shared].sum())
-    change = corrected_difference(*units, unshared=unshared)
+    change = corrected_difference(units[0], units[1], unshared=unshared)
     return change.limits or (-1.0, 1.0)
 
 

@@ -253,7 +253,7 @@ def test_a_cell_is_read_alike_from_files_frames_and_rows(tmp_path: Path) -> None
 MAP = pyarrow.map_(pyarrow.string(), pyarrow.string())
 
 
-def map_file(folder: Path, ending: str, contexts: list[Any], kind: Any) -> Path:
+def map_file(folder: Path, ending: str, contexts: object, kind: Any) -> Path:
     from pyarrow import feather, parquet
 
     table = pyarrow.table({"question": ["q"], "contexts": pyarrow.array([contexts], kind)})

@@ -226,7 +226,7 @@ def take_number(sentence: str, context: str, rng: random.Random) -> str | None:
     if not matches:
         return None
     match = rng.choice(matches)
-    others = [
+    others: list[str] = [
         number
         for number in _NUMBER.findall(context)
         if len(number) == len(match.group()) and number not in sentence
