@@ -24,6 +24,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Self
 
@@ -340,8 +341,20 @@ def no_profile(name: str) -> InputError:
 
 def load_profile(profile: str | ProfileFolder) -> PromptProfile:
     """Load a profile by name or folder. Raises InputError if it does not exist or is not valid."""
-    if isinstance(profile, str):
-        profile = _read_folder(profile)
+    if isinstance(profile, ProfileFolder):
+        return _load_folder(profile)
+    if profile in bundled():
+        return _load_bundled(profile)
+    return _load_folder(_read_folder(profile))
+
+
+@lru_cache
+def _load_bundled(name: str) -> PromptProfile:
+    """Load a bundled profile once in a process."""
+    return _load_folder(_read_folder(name))
+
+
+def _load_folder(profile: ProfileFolder) -> PromptProfile:
     digest = hashlib.sha256()
     special: dict[str, str] = {}
     tables: dict[str, dict[str, Any]] = {}

@@ -13,7 +13,7 @@ Equal signatures mean equal numbers.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import Annotated, Any, Self
@@ -311,4 +311,10 @@ def signature(judge: JudgeIdentity, data: DataIdentity) -> str:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of the packages that can change a number."""
-    return {package: version(package) for package in _PACKAGES}
+    return {package: _version(package) for package in _PACKAGES}
+
+
+@lru_cache
+def _version(package: str) -> str:
+    """Return the version that this process has loaded. Reading it takes a millisecond."""
+    return version(package)

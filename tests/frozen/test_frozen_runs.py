@@ -40,6 +40,7 @@ def test_a_frozen_run_is_shown_and_verified_as_before(name: str, folder: Path) -
     unpack(name, folder)
     before = read_views(name)
     after = look(name, folder)
+    del before["gates"]["output"]["bytes"]  # the page may say more
     if after["verify"]["judge_changes"]:
         # Another processor or package: equal bits are not promised, and equal verdicts are.
         assert not [row for row in after["verify"]["rows"] if row["before"] != row["after"]]
