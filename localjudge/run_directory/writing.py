@@ -83,7 +83,8 @@ class PartFile:
         with _translated_errors(self._name.parent):
             os.fsync(self._file.fileno())
             self._file.close()  # Windows cannot rename an open file
-            replace_file(self._path, self._name)
+            # The manifest, which names the file, syncs the directory.
+            replace_file(self._path, self._name, durable=False)
 
     def close(self) -> None:
         """Stop writing. An unfinished part remains."""
