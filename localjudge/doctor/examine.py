@@ -38,7 +38,8 @@ from localjudge.errors import InputError, OutOfResource, SampleError
 from localjudge.judge.probes import probe_tasks
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging import judges
-from localjudge.judging.jury import LoadedJury, use_jury
+from localjudge.judging.jury import Jury
+from localjudge.judging.open_jury import use_jury
 from localjudge.judging.settings import RunSettings, checked
 from localjudge.metrics import catalog
 from localjudge.model_registry import ModelFile
@@ -183,7 +184,7 @@ class _Examiner:
         self.passes_plain_cases = passes_plain_cases
         self.passages = min(passages)
         try:
-            with use_jury(names, self.settings, self.progress, name=self.judge) as jury:
+            with use_jury(self.judge, None, self.settings, self.progress) as jury:
                 of_jury = list(self._check_together(jury, answers))
         except (InputError, OutOfResource) as error:
             of_jury = [failed(self.step, error.message, error.hint)]
@@ -191,13 +192,13 @@ class _Examiner:
             yield check.model_copy(update={"judge": self.judge})
 
     def _check_together(
-        self, jury: LoadedJury, answers: Mapping[str, Mapping[Task, Answer]]
+        self, jury: Jury, answers: Mapping[str, Mapping[Task, Answer]]
     ) -> Iterator[CheckResult]:
         """Measure the judges' combined answers to the labelled items. `answers` are by source."""
         metrics = [catalog.get(name) for name in METRICS_OF_TASKS.values()]
-        able = [metric for metric in metrics if jury.members_for(metric)]
+        able = [metric for metric in metrics if jury.judges_for(metric)]
         combinations = jury.rule_for(able, self.settings, self.progress).combinations
-        by_member = {member.name: answers[member.source] for member in jury.members}
+        by_member = {judge.name: answers[str(judge.source)] for judge in jury.judges}
         tasks = [task for task in probing.TASKS if METRICS_OF_TASKS[task] in combinations]
         together: dict[Task, Answer] = {}
         for task in tasks:

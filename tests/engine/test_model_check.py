@@ -17,7 +17,7 @@ from localjudge.engine.llamacpp import model_check
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError, ModelError
-from localjudge.judging.judges import use_judge
+from localjudge.judging.judges import open_judge
 from localjudge.judging.settings import RunSettings
 from localjudge.model_registry import ModelFile
 from localjudge.report.doctor_views import model_list
@@ -166,7 +166,7 @@ def test_a_hostile_classifier_is_refused_and_a_listing_shows_the_others(
     hostile = copy_with(source, folder / "hostile.gguf", changes, missing=missing)
     assert what in str(refusal(model_registry.find(str(hostile))))
     with pytest.raises(InputError):
-        use_judge(str(hostile), None, RunSettings()).__enter__()
+        open_judge(str(hostile), RunSettings())
     found = inventory([folder])
     reasons = {Path(model.path).name: model.cannot_judge for model in found.models}
     assert reasons["good.gguf"] is None
