@@ -33,9 +33,8 @@ from localjudge.types import Attribution, Sample, Scored, Undefined
 _Mode = Literal["f1", "precision", "recall"]
 
 _NO_RESPONSE = "the response has no sentence"
-_SAYING_THE_SAME = "saying exactly what the right answer says"
 _HEADLINES = {
-    "f1": f"in an average answer, {{}} of the points for {_SAYING_THE_SAME} are earned",
+    "f1": "an average answer and its right answer agree on {} of their sentences",
     "precision": "in an average answer, {} of the sentences are in the right answer",
     "recall": "in an average right answer, {} of the sentences are in the answer",
 }

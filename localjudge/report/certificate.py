@@ -65,6 +65,7 @@ _OWN_FILES = (
 )
 """Files of a run, which a certificate never replaces."""
 _STYLES = ("base.css", "certificate.css")
+_JUDGED_FIELDS = ("response", "reference", "retrieved_contexts")
 _LETTERS_OF_TITLE = 120
 _ROOM = {"MOST": 6, "FEW": 4}
 """Entries of the longer and shorter lists on the page."""
@@ -187,6 +188,7 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
         "title": title or ", ".join(sources)[:_LETTERS_OF_TITLE] or name,
         "name": name,
         "sources": sources,
+        "columns": _list_columns(run),
         "data": run.manifest.data,
         "judge": run.summary.judge,
         "checksums": _list_checksums(run),
@@ -200,6 +202,12 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
         "files": ", ".join(_checked_files(run)),
         "versions": [*run.manifest.judge.versions.items(), *_machine(environment.host)],
     }
+
+
+def _list_columns(run: RunRecord) -> list[str]:
+    """Return the columns that the user named for the judged texts: `response: Answer system A`."""
+    mapping = run.manifest.environment.settings.mapping
+    return [f"{field}: {mapping[field]}" for field in _JUDGED_FIELDS if field in mapping]
 
 
 def _list_checksums(run: RunRecord) -> list[tuple[str, str | None]]:

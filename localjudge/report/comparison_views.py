@@ -178,7 +178,10 @@ def _describe_pairs(samples: SharedSamples, runs: tuple[str, str]) -> str:
         if count:
             paired_by.append(f"{count:,} by {ground}")
     line = f"samples: {samples.paired:,} paired ({', '.join(paired_by)})"
-    line += f", {samples.same_content:,} with the same content"
+    same = "none"
+    if samples.same_content:
+        same = f"{samples.same_content:,}"
+    line += f", {same} with the same texts in both"
     if samples.only_baseline or samples.only_new:
         line += f"; {samples.only_baseline:,} only in {runs[0]}"
         line += f", {samples.only_new:,} only in {runs[1]}"

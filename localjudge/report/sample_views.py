@@ -304,7 +304,7 @@ def _remark(verdict: VerdictRow) -> str | None:
         return verdict.error
     window = ""
     if verdict.window is not None:
-        window = f"window {verdict.window}"
+        window = f"read in parts, part {verdict.window + 1} decides"
     parts = filter(None, (window, _describe_judges(verdict), verdict.reason))
     return ", ".join(parts) or None
 

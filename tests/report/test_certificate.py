@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localjudge import InputError, Run
+from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.report.certificate import write_certificate
@@ -254,3 +254,21 @@ def test_an_edited_report_is_named(run: Run, text: Text) -> None:
     shown = text(run)
     assert "report.html: it differs from the page of the run" in shown
     assert "In an average" not in shown
+
+
+def test_certificates_of_two_systems_name_the_judged_column(tmp_path: Path, text: Text) -> None:
+    """One file, two columns with answers: only the column tells the certificates apart."""
+    row = {"id": "a", "retrieved_contexts": ["It rains."], "A": "It rains.", "B": "It snows."}
+    pages: dict[str, str] = {}
+    for system in ("A", "B"):
+        run = evaluate(
+            [row],
+            engine=ScriptedEngine({}, default=0.9),
+            metrics="faithfulness",
+            mapping={"response": system},
+            out=tmp_path / system / "run",
+        )
+        pages[system] = text(run)
+    for system, other in (("A", "B"), ("B", "A")):
+        assert f"response: {system}" in pages[system]
+        assert f"response: {other}" not in pages[system]

@@ -219,7 +219,7 @@ def test_texts_shared_with_the_baseline_are_stored_once(scripted_run: ScriptedRu
     assert (other["id"], other["texts"]) == ("b", {})
     assert one["metrics"]["context_recall"]["was"] == [[1, 1.0], [0, 0.1]]
     assert other["metrics"] == {"context_recall": {"score": 0.5, "was": [[1, 1.0], [0, 0.1]]}}
-    assert "samples: 2 paired (1 by id, 1 by content), 1 with the same content" in " ".join(
+    assert "samples: 2 paired (1 by id, 1 by content), 1 with the same texts in both" in " ".join(
         read.text.split()
     )
 
