@@ -206,7 +206,7 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
 
 def _list_columns(run: RunRecord) -> list[str]:
     """Return the columns that the user named for the judged texts: `response: Answer system A`."""
-    mapping = run.manifest.environment.settings.mapping
+    mapping = run.manifest.environment.mapping
     return [f"{field}: {mapping[field]}" for field in _JUDGED_FIELDS if field in mapping]
 
 

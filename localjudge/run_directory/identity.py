@@ -217,9 +217,9 @@ class JudgeIdentity(ManifestPart):
         """Return the prompt profiles of the judges that answer a metric's questions."""
         if not self.jury:
             return {self.judge.profile}
-        answering = self.jury.keys()
+        answering = list(self.jury)
         if metric in self.combinations:
-            answering = self.combinations[metric].weights.keys()
+            answering = list(self.combinations[metric].weights)
         return {self.jury[name].judge.profile for name in answering}
 
     @property

@@ -251,7 +251,7 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun, tmp_path: 
         (),
         (),
     )
-    assert scores(change).smallest_detectable > 0.5
+    assert (scores(change).smallest_detectable or 0.0) > 0.5
     assert compare(Run.open(tmp_path / "run"), tmp_path / "run") == comparison
 
 

@@ -254,14 +254,12 @@ MAP = pyarrow.map_(pyarrow.string(), pyarrow.string())
 
 
 def map_file(folder: Path, ending: str, contexts: object, kind: Any) -> Path:
-    from pyarrow import feather, parquet
-
     table = pyarrow.table({"question": ["q"], "contexts": pyarrow.array([contexts], kind)})
     path = folder / f"a.{ending}"
     if ending == "parquet":
-        parquet.write_table(table, path)
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
     else:
-        feather.write_feather(table, path)
+        pytest.importorskip("pyarrow.feather").write_feather(table, path)
     return path
 
 

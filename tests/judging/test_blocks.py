@@ -8,7 +8,7 @@ import pytest
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.protocol import count_workers
 from localjudge.engine.scripted import unit_text
-from localjudge.judging import loop as run_blocks
+from localjudge.judging import evaluate as run_blocks
 
 ROW = {"id": "a", "retrieved_contexts": ["A context."], "reference": "One. Two."}
 
