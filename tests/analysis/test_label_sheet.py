@@ -21,6 +21,7 @@ from localjudge.labels.label_sheet import (
     read_sheet,
     write_sheet,
 )
+from localjudge.text.folding import is_damaged
 from localjudge.words import escape_formula
 
 ID = "0123456789abcdef0123456789abcdef"
@@ -104,7 +105,8 @@ ROWS = st.builds(
     contexts=st.none() | st.lists(TEXTS, max_size=2),
     text=FILLED,
     human=st.sampled_from([1, 0, None]),
-    annotator=st.none() | FILLED.map(str.strip),
+    # A name that another encoding damaged is refused.
+    annotator=st.none() | FILLED.map(str.strip).filter(lambda name: not is_damaged(name)),
 )
 
 
