@@ -252,9 +252,16 @@ def test_two_data_files_have_two_folders(call: Call) -> None:
     assert "other data" in errors
 
 
+@pytest.mark.parametrize("judge", ["lexical", "bundled"])
 def test_without_a_terminal_it_prints_commands_that_do_the_same(
-    models: Callable[..., None], call: Call, output: Callable[..., str]
+    models: Callable[..., None],
+    call: Call,
+    output: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    judge: str,
 ) -> None:
+    """Each printed command is run, and each command that the last one names as the next."""
+    monkeypatch.setenv("LOCALJUDGE_JUDGE", judge)
     models()
     write_known_csv("data.csv")
     Path("localjudge.toml").write_text("", encoding="utf-8")
@@ -265,8 +272,22 @@ def test_without_a_terminal_it_prints_commands_that_do_the_same(
     assert [step[0] for step in steps] == ["run", "doctor", "run", "label", "label", "report"]
     assert not Path("runs").exists()
     for step in steps:
-        if step[0] != "doctor" and "--read" not in step:
-            output(*step)
+        if step[0] == "doctor":
+            step += ["--probes", "0", "--injections", "0"]
+        if "--read" in step:
+            write_page_labels(Path("runs/data/labels.html"), "labels-NAME.jsonl")
+        output(*step)
+    printed = output("show", "runs/data/run")
+    following: list[str] = []
+    while True:
+        [line] = [line for line in printed.splitlines() if line.startswith(" next: ")]
+        name, *arguments = shlex.split(line.removeprefix(" next: localjudge "))
+        if name in following:
+            break
+        following.append(name)
+        output(name, *arguments)
+        printed = output("show", "runs/data/run")
+    assert following
     assert {"labels.html", "run"} <= {file.name for file in Path("runs/data").iterdir()}
     assert list(RunRecord.open("runs/data/run")) == ["faithfulness"]
 
