@@ -1,6 +1,7 @@
 import json
 import random
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -249,21 +250,22 @@ def test_the_corrected_difference_is_printed_above_the_judge_s(scripted_run: Scr
 
 
 def test_the_newer_label_counts_in_both_directions(scripted_run: ScriptedRun) -> None:
+    """In a difference. The mean of a run is corrected by the labels of this run only."""
     monday, tuesday = (make_run(scripted_run, name) for name in ("monday", "tuesday"))
     label(monday)
     rows = stored_labels(monday.directory)
     opposite = [row.model_copy(update={"human": 1 - int(row.human == 1)}) for row in rows]
-    append_labels(
-        tuesday.directory,
-        [row.model_copy(update={"when": "2099-01-01T00:00:00+00:00"}) for row in opposite],
-    )
+    later = (datetime.now(UTC) + timedelta(seconds=20)).isoformat()
+    append_labels(tuesday.directory, [row.model_copy(update={"when": later}) for row in opposite])
     wanted = 1 - truth(60)
+    means = {monday.directory: truth(60), tuesday.directory: wanted}
     for before, after in ((monday, tuesday), (tuesday, monday)):
         found = corrected(before, after)
         assert [found.before, found.after] == pytest.approx([wanted, wanted])
         corrected_means = read_run_labels(before, stored_labels(after.directory))
         assert corrected_means is not None
-        assert corrected_means.corrected[METRIC].mean == pytest.approx(wanted)
+        mean = means[before.directory]
+        assert corrected_means.corrected[METRIC].mean == pytest.approx(mean)
 
 
 def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: ScriptedRun) -> None:

@@ -69,12 +69,14 @@ def test_a_frozen_run_is_repeated_with_the_same_results(name: str, folder: Path)
 def _read_identity(folder: Path) -> dict[str, Any]:
     """Return what a run's signature is made of.
 
-    Leaves out the versions of packages and sentence rules, and the time of a calibration.
+    Leaves out the versions of packages, metrics and sentence rules, and the time of a calibration.
     """
     manifest = localjudge.Run.open(folder).manifest
     judge = manifest.judge.as_json
     judge.pop("versions")
     judge.pop("calibrations", None)
+    for metric in judge["metrics"].values():
+        metric.pop("version", None)
     for name in ("version", "rules"):
         judge["segmenter"].pop(name)
     return {"judge": judge, "data": manifest.data.as_json}

@@ -4,6 +4,7 @@ does.
 
 import json
 import platform
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import InputError
 from localjudge.text import Segmenter
+from localjudge.text.judged_sentences import judged_sentences
 from localjudge.types import Span, VerdictRequest
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
@@ -64,7 +66,7 @@ def update(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     else:
         versions = {package: "99"}
         fake = lambda name: versions.get(name) or metadata.version(name)  # noqa: E731
-        monkeypatch.setattr("localjudge.run_directory.identity.version", fake)
+        monkeypatch.setattr("localjudge.run_directory.identity._version", fake)
         monkeypatch.setattr("localjudge.text.segmenter.version", fake)
 
 
@@ -95,6 +97,15 @@ def test_a_run_resumes_after_an_update_and_names_it(
     assert second.versions[package] == "99"
 
 
+@pytest.fixture
+def forgotten_cuts() -> Iterator[None]:
+    """A process keeps the cuts of its texts, and its rules do not change while it runs."""
+    judged_sentences.cache_clear()
+    yield
+    judged_sentences.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten_cuts")
 def test_a_run_resumed_under_other_sentence_rules_is_cut_by_these_rules_only(
     stopped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +128,7 @@ def test_a_run_resumed_under_other_sentence_rules_is_cut_by_these_rules_only(
             spans.append(Span(start=middle + 1, end=span.end, text=rest))
         return spans
 
+    judged_sentences.cache_clear()
     update("spacy", monkeypatch)
     monkeypatch.setattr("localjudge.text.segmenter.RULES_VERSION", "99")
     monkeypatch.setattr(Segmenter, "__call__", cut_at_semicolons)
