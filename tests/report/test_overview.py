@@ -47,14 +47,8 @@ EQUALS = {
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """In nine of ten samples all sentences are attributed, in one none: both means are 0.9."""
-    rows = [
-        {
-            **ROW,
-            "id": str(at),
-            **({"reference": "It snows.", "response": "It snows."} if at == 0 else {}),
-        }
-        for at in range(10)
-    ]
+    rows = [{**ROW, "id": str(at)} for at in range(10)]
+    rows[0] |= {"reference": "It snows.", "response": "It snows."}
     engine = ScriptedEngine({"It snows.": 0.1}, default=0.9)
     return evaluate(
         rows, engine=engine, metrics=METRICS, out=tmp_path_factory.mktemp("run") / "run"
