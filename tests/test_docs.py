@@ -127,10 +127,14 @@ def test_commands_print_the_shown_output(name: str, tmp_path: Path) -> None:
     assert not problems, "\n".join(problems)
 
 
+_FIRST_USE = re.compile(r"^first use of this model on this machine: .*\n", re.MULTILINE)
+"""Printed once in a state directory, by whichever page comes first."""
+
+
 def _differences(example: Example, folder: Path, judge: str) -> Iterator[str]:
     done = _run(["/bin/sh", "-c", example.command], folder, judge=judge)
     shown = without_trailing_space(example.output)
-    printed = without_trailing_space(done.stdout)
+    printed = without_trailing_space(_FIRST_USE.sub("", done.stdout))
     if done.returncode != 0:
         yield f"{example.command} ends with {done.returncode}:\n{printed}"
     elif not re.fullmatch(pattern(shown), printed):
