@@ -149,10 +149,13 @@ CONTEXTS = st.one_of(
 )
 
 
+PRINTED = ("page_content=", "<", '["', "['", "[{", '{"', "{'")
+
+
 def is_printed_document(contexts: list[Context] | None) -> bool:
-    return any(
-        (context.text or "").startswith(("page_content=", "<")) for context in contexts or ()
-    )
+    """Return whether a text is a printed object or list, which is read as such or refused."""
+    texts = [(context.text or "").strip() for context in contexts or ()]
+    return any(text.startswith(PRINTED) for text in texts)
 
 
 SAMPLE = st.builds(
