@@ -10,6 +10,7 @@
     label_rows                                  labels.jsonl          label_file
     store_tables                                run.sqlite            store (writes), store_reader,
                                                                       archive
+    comparison_directory                        comparison.json, beside two runs
     calibration                                 in LOCALJUDGE_HOME    saved_calibrations
     examination                                 in LOCALJUDGE_HOME    examination
 

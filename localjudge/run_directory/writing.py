@@ -34,14 +34,20 @@ def locked_directory(path: Path) -> Iterator[None]:
 
     Raises RunDirectoryError if it is not writable, locked by another process or has other content.
     """
+    make_directory(path)
     with _translated_errors(path):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _refuse_other_content(path)
         lock = _locked(path / LOCK)
     try:
         yield
     finally:
         os.close(lock)
+
+
+def make_directory(path: Path) -> None:
+    """Create a private directory if it is missing."""
+    with _translated_errors(path):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def write_file(path: Path, text: str, *, durable: bool = True) -> None:
