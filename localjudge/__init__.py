@@ -22,11 +22,13 @@ _MODULES = {
     "OutOfResource": "localjudge.errors",
     "Run": "localjudge.run",
     "RunDirectoryError": "localjudge.errors",
+    "RunPair": "localjudge.run_pair",
     "Sample": "localjudge.types",
     "ScriptedEngine": "localjudge.engine.scripted",
     "UnfinishedRun": "localjudge.errors",
     "calibrate": "localjudge.api",
     "evaluate": "localjudge.api",
+    "evaluate_pair": "localjudge.api",
 }
 """The module of each public name."""
 

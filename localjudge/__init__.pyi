@@ -1,5 +1,6 @@
 from localjudge.api import calibrate as calibrate
 from localjudge.api import evaluate as evaluate
+from localjudge.api import evaluate_pair as evaluate_pair
 from localjudge.engine.scripted import ScriptedEngine as ScriptedEngine
 from localjudge.errors import DataError as DataError
 from localjudge.errors import InputError as InputError
@@ -13,6 +14,7 @@ from localjudge.metrics.criterion import Criterion as Criterion
 from localjudge.metrics.metric import Metric as Metric
 from localjudge.open_judge import Judge as Judge
 from localjudge.run import Run as Run
+from localjudge.run_pair import RunPair as RunPair
 from localjudge.types import Sample as Sample
 
 __version__: str

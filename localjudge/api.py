@@ -1,6 +1,7 @@
 """Functions that make runs, for Python. The command line uses the same plan.
 
     evaluate(data, judge=...), evaluate(reuse=[...]) ──> Run
+    evaluate_pair(data, against="answer_a") ──> RunPair
     calibrate(run), calibrate(labels) ──> [Calibration]    for evaluate(calibration=...)
 
 The methods of a run are in `localjudge.run`.
@@ -9,6 +10,7 @@ The methods of a run are in `localjudge.run`.
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from localjudge.arguments import check_arguments_except
 from localjudge.calibration import measure_judges
@@ -18,15 +20,17 @@ from localjudge.judge.profile import ProfileFolder
 from localjudge.judge.wording import Reasons
 from localjudge.judging.judges import JudgeName
 from localjudge.judging.open_jury import JudgeNames
+from localjudge.judging.pair import judge_pair, plan_pair
 from localjudge.judging.plan import Data
-from localjudge.judging.settings import SETTINGS, settings_among
+from localjudge.judging.settings import SETTINGS, checked, settings_among
 from localjudge.metrics import Metric
 from localjudge.open_judge import Judge, make_run
 from localjudge.progress import Progress
-from localjudge.run import Output, Run, list_runs, progress_for
+from localjudge.run import Output, Run, directory_for, list_runs, progress_for
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.run_record import RunLike, as_run
 from localjudge.run_directory.saved_calibrations import CalibrationLike
+from localjudge.run_pair import RunPair
 from localjudge.words import option_name
 
 
@@ -181,6 +185,38 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
         engine=engine,
         baseline=baseline_run,
     )
+
+
+def evaluate_pair(
+    data: Data,
+    against: str,
+    *,
+    judge: JudgeNames | None = None,
+    metrics: str | Metric | Path | Sequence[str | Metric | Path] | None = None,
+    out: Output = None,
+    engine: Engine | None = None,
+    progress: Progress | bool | None = None,
+    **settings: Any,
+) -> RunPair:
+    """Score the answers of two columns on the same questions and texts.
+
+    against: the column with the answers of the baseline. The other answers are the response:
+        `mapping={"response": "answer_b"}`, unless its column has a known name. Rows without one of
+        the answers are left out of both runs.
+    metrics: None for the default metrics that read the response.
+    out: the directory of the comparison, with a run for each column; None and False as in
+        `evaluate`.
+
+    `settings` and the other arguments are those of `evaluate`, except `until`, `width` and
+    `budget`. The same call resumes. Raises the errors of `evaluate`.
+    """
+    path, folder = directory_for(out)
+    with closing(progress_for(progress)) as shown:
+        planned = plan_pair(data, metrics, against, checked(settings), shown)
+        pair = judge_pair(planned, judge=judge, engine=engine, out=path, progress=shown)
+    types = planned.run.column_types
+    baseline = Run.of(pair.baseline, folder, types)
+    return RunPair(pair.directory.path, baseline, Run.of(pair.run, folder, types))
 
 
 @check_arguments_except(SETTINGS)

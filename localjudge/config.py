@@ -53,6 +53,8 @@ class ConfigKeys(Record):
     """registered name or GGUF file; a list: judges that make one verdict together"""
     metrics: Annotated[Texts, Setting()] = ()
     """names of metrics"""
+    against: Annotated[str | None, Setting("Data", "COLUMN")] = None
+    """column with the answers of the baseline, judged beside the response"""
     out: Annotated[str | None, Setting(path_role="written")] = None
     """run directory"""
     gates: Annotated[Texts, Setting()] = ()
@@ -82,8 +84,8 @@ class Config(NamedTuple):
 
     @property
     def evaluation(self) -> dict[str, Any]:
-        """Arguments for `localjudge.evaluate`."""
-        values = self._select("data", "judge", "metrics", "out", *SETTINGS)
+        """Arguments for `localjudge.evaluate`, or with `against` for `evaluate_pair`."""
+        values = self._select("data", "judge", "metrics", "out", "against", *SETTINGS)
         if "until" in values:
             values |= self._select("baseline")
         criteria = values.pop("criteria", ())

@@ -203,6 +203,11 @@ require_option = click.option(
 baseline_option = click.option(
     "--baseline", type=PATH, metavar="RUN", help="Compare with this earlier run."
 )
+against_option = click.option(
+    "--against",
+    metavar="COLUMN",
+    help="Also judge the answers in this column, the baseline, and compare the response with them.",
+)
 gate_option = click.option(
     "--gate",
     "gates",

@@ -14,6 +14,7 @@ from localjudge.cli.command import advanced_settings, command
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.cli.output import names_next_step, print_json, progress_shown
+from localjudge.cli.run_pair import refuse_beside_against, run_pair
 from localjudge.config import Config
 from localjudge.errors import InputError
 from localjudge.judging.estimate import estimate_plan
@@ -85,6 +86,7 @@ def _repeat_reuse(arguments: Sequence[str]) -> list[str]:
     "--list-metrics", is_flag=True, help="List the metrics: what each asks, needs and costs."
 )
 @cli.settings()
+@cli.against_option
 @cli.baseline_option
 @cli.gate_option
 @cli.allow_different_option
@@ -114,12 +116,17 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     if options["list_metrics"]:
         return _list_metrics(as_json)
     arguments, config = _arguments(data, options)
+    if arguments.get("against") is not None:
+        refuse_beside_against(arguments, is_demo=options["demo"])
     gates = GateOptions(arguments)
     gates.refuse_needless(typed_arguments())
     run_settings = checked(pick_settings(arguments))
     if not options["dry_run"]:
         gates.begin()
     with progress_shown(quiet=quiet) as progress:
+        if arguments.get("against") is not None:
+            formats = {"as_json": as_json, "is_dry": options["dry_run"]}
+            return run_pair(arguments, run_settings, gates, progress, **formats)
         planned = _plan(arguments, run_settings, config, progress)
         gates.refuse_unknown([metric.name for metric in planned.metrics])
         how: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """Read data from many tools and check every row before judging."""
 
 from localjudge.dataset.dataset import Dataset, from_samples
-from localjudge.dataset.load import load
+from localjudge.dataset.load import load, load_pair
 from localjudge.dataset.problems import Problem
 
-__all__ = ["Dataset", "Problem", "from_samples", "load"]
+__all__ = ["Dataset", "Problem", "from_samples", "load", "load_pair"]

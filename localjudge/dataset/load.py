@@ -10,12 +10,12 @@ Uses constant memory, except for a file with one JSON array or object, and for a
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeGuard, get_args
+from typing import Any, NamedTuple, TypeGuard, get_args
 
 from localjudge.dataset.cells import splitter
 from localjudge.dataset.checked_rows import CheckedRow, check_row
@@ -31,6 +31,7 @@ from localjudge.dataset.conversation import with_last_turn
 from localjudge.dataset.data_in_memory import ReadRows, read_in_memory
 from localjudge.dataset.dataset import Dataset
 from localjudge.dataset.formats import read
+from localjudge.dataset.paired_answers import AGAINST, PairedAnswers, pair_answers
 from localjudge.dataset.paths import first_parts, reaches_inside
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import SHOWN, Problem, Problems, shown
@@ -69,6 +70,78 @@ def load(  # noqa: PLR0913 # the options of a run that describe its data
     """
     mapping = mapping or {}
     progress = progress or Progress()
+    with _surveyed(data, mapping, context_separator, rows_path, progress, name) as surveyed:
+        sources, tables = surveyed
+        for table in tables:
+            table.choose_columns()
+        checks = _Checks(context_separator, skip_bad_rows, keeps_answer_words)
+        dataset = _check_tables(tables, checks, progress)
+        return replace(dataset, encodings=_other_encodings(sources))
+
+
+def load_pair(  # noqa: PLR0913
+    data: object,
+    against: str,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+    context_separator: str | None = None,
+    rows_path: str | None = None,
+    keeps_answer_words: bool = False,
+    progress: Progress | None = None,
+    name: str = "rows",
+) -> PairedAnswers:
+    """Read the data twice: with the response, and with the column `against` in its place.
+
+    Arguments and errors as in `load`. Also raises InputError if `against` is the response or no
+    column is the response, and DataError if no row has both answers.
+    """
+    mapping = mapping or {}
+    progress = progress or Progress()
+    columns = {**mapping, AGAINST: against}
+    with _surveyed(data, columns, context_separator, rows_path, progress, name) as surveyed:
+        sources, tables = surveyed
+        for table in tables:
+            table.choose_columns()
+        _check_answers(tables, mapping, against)
+        checks = _Checks(context_separator, skip_bad_rows, keeps_answer_words, keeps_numbers=True)
+        encodings = _other_encodings(sources)
+        run = _check_tables(tables, checks, progress)
+        for table in tables:
+            table.replace_response(against)
+        baseline = _check_tables(tables, checks, progress)
+        return pair_answers(
+            replace(baseline, encodings=encodings), replace(run, encodings=encodings)
+        )
+
+
+def _check_answers(tables: Sequence["_Table"], mapping: Mapping[str, str], against: str) -> None:
+    """Raise InputError unless there is a response, and another column to compare it with."""
+    names: dict[str, None] = {}
+    responses: set[str] = set()
+    for table in tables:
+        names.update(dict.fromkeys(map(str, table.survey.columns)))
+        responses.update(filter(None, [table.columns.get("response")]))
+    if against in responses:
+        hint = f"name the column with the other answers: {option('against', 'COLUMN')}"
+        raise InputError(f"{option('against', against)} is the response itself", hint=hint)
+    if not responses:
+        others = [shown(name) for name in names if name != against]
+        problem = f"no column is the response to compare with {shown(against)}"
+        choice = option("mapping", {"response": "COLUMN"})
+        raise InputError(problem, hint=f"name it: {choice}; the columns are {', '.join(others)}")
+
+
+@contextmanager
+def _surveyed(
+    data: object,
+    mapping: Mapping[str, str],
+    context_separator: str | None,
+    rows_path: str | None,
+    progress: Progress,
+    name: str,
+) -> Iterator[tuple[list[Source], list["_Table"]]]:
+    """Open the data, and yield its files and its tables with their columns."""
     _check_fields(mapping)
     if context_separator == "":
         raise InputError(
@@ -93,16 +166,15 @@ def load(  # noqa: PLR0913 # the options of a run that describe its data
         for table in tables:
             table.survey_columns(progress)
         _check_mapped_columns_exist(tables, mapping)
-        for table in tables:
-            table.choose_columns()
-        dataset = _check_tables(
-            tables, context_separator, skip_bad_rows, keeps_answer_words, progress
-        )
-        encodings: dict[str, str] = {}
-        for source in sources:
-            if source.other_encoding is not None:
-                encodings[source.name] = source.other_encoding
-        return replace(dataset, encodings=encodings)
+        yield sources, tables
+
+
+def _other_encodings(sources: Sequence[Source]) -> dict[str, str]:
+    encodings: dict[str, str] = {}
+    for source in sources:
+        if source.other_encoding is not None:
+            encodings[source.name] = source.other_encoding
+    return encodings
 
 
 def _are_files(data: object) -> TypeGuard[Sequence[str | Path]]:
@@ -132,7 +204,7 @@ def _check_file_names(names: Sequence[str]) -> None:
 def _check_fields(mapping: Mapping[str, str]) -> None:
     """Raise InputError for a mapping of an unknown field."""
     for field, column in mapping.items():
-        if field not in ALIASES:
+        if field not in ALIASES and field != AGAINST:
             form = option("mapping", {"FIELD": "COLUMN"})
             raise InputError(
                 f"the mapping {field}={column} does not begin with a field of localjudge",
@@ -216,6 +288,13 @@ class _Table:
                 hint=f"{mapping}; or say where the rows are: {option('rows', 'NAME')}",
             )
 
+    def replace_response(self, column: str) -> None:
+        """Read the response from another column, or from none if these rows lack it."""
+        others = {field: name for field, name in self.columns.items() if field != "response"}
+        if self.survey.has(column):
+            others["response"] = column
+        self.columns = others
+
 
 def _parse_text(value: Any, kinds: tuple[type, ...]) -> Any:
     """Return what is printed in a text, if it is of these kinds, and other values as they are."""
@@ -225,13 +304,16 @@ def _parse_text(value: Any, kinds: tuple[type, ...]) -> Any:
     return value
 
 
-def _check_tables(
-    tables: Sequence[_Table],
-    separator: str | None,
-    skip_bad_rows: bool,
-    keeps_answer_words: bool,
-    progress: Progress,
-) -> Dataset:
+class _Checks(NamedTuple):
+    """How rows are checked. With `keeps_numbers`, the position of a sample counts bad rows too."""
+
+    separator: str | None
+    skip_bad_rows: bool
+    keeps_answer_words: bool
+    keeps_numbers: bool = False
+
+
+def _check_tables(tables: Sequence[_Table], checks: _Checks, progress: Progress) -> Dataset:
     """Return the samples of all valid rows.
 
     Raises DataError for invalid rows, unless they are skipped and others are left.
@@ -242,7 +324,7 @@ def _check_tables(
     joined = 0
     json_responses = 0
     total = sum(table.count for table in tables)
-    rows = _check_rows(tables, samples, separator, keeps_answer_words)
+    rows = _check_rows(tables, samples, checks)
     for row in count_with_progress(rows, progress, "checking", total):
         if isinstance(row, list):
             problems.add_row(row)
@@ -251,8 +333,8 @@ def _check_tables(
         json_responses += row.is_json_response
         for column, word in row.placeholders:
             placeholders.setdefault(column, Counter())[word] += 1
-    if problems.count and not (skip_bad_rows and len(samples)):
-        raise _refuse_rows(problems, total, skip_bad_rows)
+    if problems.count and not (checks.skip_bad_rows and len(samples)):
+        raise _refuse_rows(problems, total, checks.skip_bad_rows)
     samples.complete_ids()
     return Dataset(
         table=samples,
@@ -271,23 +353,27 @@ def _check_tables(
 
 
 def _check_rows(
-    tables: Sequence[_Table],
-    samples: SampleTable,
-    separator: str | None,
-    keeps_answer_words: bool,
+    tables: Sequence[_Table], samples: SampleTable, checks: _Checks
 ) -> Iterator[CheckedRow | list[Problem]]:
     """Add the sample of each valid row. Yield the row, or its problems."""
+    number = -1
+    position: int | None = None
     for table in tables:
-        split = splitter(separator, table.survey.has)
+        split = splitter(checks.separator, table.survey.has)
         for row in table.rows():
+            number += 1
+            if checks.keeps_numbers:
+                position = number
             if isinstance(row, Problem):
                 yield [row]
                 continue
-            checked = check_row(row, table.columns, split, keeps_answer_words=keeps_answer_words)
+            checked = check_row(
+                row, table.columns, split, keeps_answer_words=checks.keeps_answer_words
+            )
             if isinstance(checked, list):
                 yield checked
                 continue
-            other_place = samples.add(checked.values, checked.extras, checked.place)
+            other_place = samples.add(checked.values, checked.extras, checked.place, position)
             if other_place is None:
                 yield checked
                 continue
@@ -317,7 +403,10 @@ def _check_mapped_columns_exist(tables: Sequence[_Table], mapping: Mapping[str, 
         for table in tables:
             names.update(dict.fromkeys(map(str, table.survey.columns)))
         files = ", ".join(table.name for table in tables)
+        what = f"the mapping {field}={column}"
+        if field == AGAINST:
+            what = option("against", column)
         raise InputError(
-            f"the mapping {field}={column} names a column that no row of {files} has",
+            f"{what} names a column that no row of {files} has",
             hint=suggestion(column, list(names), "the columns", show=shown),
         )

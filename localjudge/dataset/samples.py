@@ -183,6 +183,11 @@ class SampleTable:
     def rows(self) -> Iterator[SampleRow]:
         return map(SampleRow._make, self._select("position, id, content, extras"))
 
+    def places_without_id(self) -> dict[int, str]:
+        """Return the places of the rows whose ids are generated, by position."""
+        rows = self._select("position, place, generated")
+        return {position: place for position, place, generated in rows if generated}
+
     @property
     def fingerprint(self) -> str:
         return _compute_fingerprint(digest for (digest,) in self._select("hash", order="hash"))

@@ -165,8 +165,10 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
         yield f"{bare}, so metrics that read texts are undefined for them"
     if dataset.skipped:
         problems = "".join(f"\n  {problem}" for problem in dataset.problems)
-        rows = numbered(dataset.skipped, "row")
-        yield f"{rows} skipped, problems: {dataset.problem_count:,}{problems}"
+        skipped = f"{numbered(dataset.skipped, 'row')} skipped"
+        if dataset.problem_count:
+            skipped += f", problems: {dataset.problem_count:,}{problems}"
+        yield skipped
 
 
 def _compared_by(planned: Plan) -> str:

@@ -102,13 +102,16 @@ def estimate_plan(
     with open_job(
         planned, judge=judge, out=out, engine=engine, baseline=baseline, progress=progress
     ) as job:
-        refuse_unusable(job.path)
-        job.read_existing()
-        return _estimate(job, clock)
+        return estimate_job(job, clock)
 
 
-def _estimate(job: Job, clock: Callable[[], float]) -> Estimate:
-    """Estimate the work of each judge, add it up, and say what the aims of the run need."""
+def estimate_job(job: Job, clock: Callable[[], float] = time.monotonic) -> Estimate:
+    """Estimate the work of each judge, add it up, and say what the aims of the run need.
+
+    Raises RunDirectoryError where the run would.
+    """
+    refuse_unusable(job.path)
+    job.read_existing()
     settings = job.plan.settings
     earlier = earlier_answers(job.jury.memory, job.identity, settings, job.progress)
     aims: list[AimStatus] = []

@@ -139,40 +139,65 @@ def plan(
 
     Raises DataError for unusable data, InputError for an unknown metric or missing columns.
     """
+    reading = read_plan(data, metrics, settings)
+    whole = load(reading.rows, **reading.options, progress=progress)
+    return reading.plan_samples(whole)
+
+
+class Reading(NamedTuple):
+    """How the data of a plan are read.
+
+    options     arguments of `load`
+    requested   metrics, or None for those that the columns allow
+    """
+
+    data: Data
+    rows: Data
+    options: Mapping[str, Any]
+    requested: list[Metric] | None
+    settings: RunSettings
+    frame_index: Sequence[IndexLevel]
+
+    def plan_samples(self, whole: Dataset) -> Plan:
+        """Return the plan of the data that were read."""
+        settings = self.settings
+        dataset = _draw(whole, settings)
+        parent = None
+        if settings.shard is not None:
+            parent = DataIdentity(sha256=dataset.fingerprint, rows=len(dataset.samples))
+            dataset = dataset.in_shard(Shard.read(settings.shard))
+        chosen, left_out = choose_metrics(self.requested, dataset)
+        clusters = None
+        if settings.cluster_by and dataset.samples:
+            clusters = group_samples(dataset, settings.cluster_by)
+        return Plan(
+            dataset,
+            chosen,
+            settings,
+            len(whole.samples),
+            left_out,
+            clusters,
+            self.frame_index,
+            parent=parent,
+            column_types=_list_column_types(self.data),
+        )
+
+
+def read_plan(data: Data, metrics: object, settings: RunSettings) -> Reading:
+    """Return how to read the data of a plan. Raises InputError for an unknown metric."""
     requested = requested_metrics(metrics, settings.criteria)
     settings = add_criteria(settings, requested)
     _ = settings.sentences.identity  # refuses an unknown language before anything is read
     rows, frame_index = _unpack_index(data)
-    whole = load(
-        rows,
-        mapping=settings.mapping,
-        skip_bad_rows=settings.skip_bad_rows,
-        context_separator=settings.context_separator,
-        rows_path=settings.rows,
+    options = {
+        "mapping": settings.mapping,
+        "skip_bad_rows": settings.skip_bad_rows,
+        "context_separator": settings.context_separator,
+        "rows_path": settings.rows,
         # A response such as "N/A" may be a refusal.
-        keeps_answer_words="refusal" in catalog.list_special_tasks(requested or ()),
-        progress=progress,
-    )
-    dataset = _draw(whole, settings)
-    parent = None
-    if settings.shard is not None:
-        parent = DataIdentity(sha256=dataset.fingerprint, rows=len(dataset.samples))
-        dataset = dataset.in_shard(Shard.read(settings.shard))
-    chosen, left_out = choose_metrics(requested, dataset)
-    clusters = None
-    if settings.cluster_by and dataset.samples:
-        clusters = group_samples(dataset, settings.cluster_by)
-    return Plan(
-        dataset,
-        chosen,
-        settings,
-        len(whole.samples),
-        left_out,
-        clusters,
-        frame_index,
-        parent=parent,
-        column_types=_list_column_types(data),
-    )
+        "keeps_answer_words": "refusal" in catalog.list_special_tasks(requested or ()),
+    }
+    return Reading(data, rows, options, requested, settings, frame_index)
 
 
 def _draw(whole: Dataset, settings: RunSettings) -> Dataset:

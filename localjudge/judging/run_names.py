@@ -33,6 +33,13 @@ def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:
     return below_runs(f"{stem}-{checksum[:_DIGITS]}{ending}")
 
 
+def pair_directory(baseline: Plan, run: Plan, judge: JudgeIdentity) -> Path:
+    """Return `runs/<stem of the first source>-<short hash of both data and judge>`."""
+    values = [judge.without_updates, baseline.identity.as_json, run.identity.as_json]
+    stem = data_stem(run.dataset.sources[0])
+    return below_runs(f"{stem}-{canonical_sha256(values)[:_DIGITS]}")
+
+
 def data_stem(source: str) -> str:
     """Return the name of a data file without endings, as part of a directory's name."""
     name = _ENDINGS.sub("", Path(source).name)

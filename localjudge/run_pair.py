@@ -1,0 +1,79 @@
+"""Two runs on the same questions, for Python: the answers of two columns, compared.
+
+pair = localjudge.evaluate_pair("data.csv", "answer_a", mapping={"response": "answer_b"})
+pair.compare(), pair.check(["faithfulness.delta>=0"]), pair.report()
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from localjudge.analysis.check import Check
+from localjudge.analysis.compare import MOVED_SAMPLES
+from localjudge.analysis.comparison import Obstacle, RunComparison
+from localjudge.analysis.gate_decisions import Undecided
+from localjudge.arguments import check_arguments
+from localjudge.report.comparison_views import comparison_view
+from localjudge.report.terminal import as_html
+from localjudge.run import Run
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
+
+
+@dataclass(frozen=True, eq=False)
+class RunPair:
+    """Two finished runs in one directory: the baseline, and the new run."""
+
+    directory: Path
+    baseline: Run
+    run: Run
+
+    @classmethod
+    @check_arguments
+    def open(cls, directory: str | Path) -> Self:
+        """Open the comparison in a directory. Raises RunDirectoryError."""
+        comparison = ComparisonDirectory.open(directory)
+        baseline = Run.open(comparison.baseline_path)
+        return cls(comparison.path, baseline, Run.open(comparison.run_path))
+
+    @cached_property
+    def comparison(self) -> RunComparison:
+        """The difference of each metric, as `compare` gives it."""
+        return self.compare()
+
+    @check_arguments
+    def compare(self, *, by: str | None = None, moved: int = MOVED_SAMPLES) -> RunComparison:
+        """Compare the run with its baseline, as `Run.compare` does."""
+        return self.run.compare(self.baseline, by=by, moved=moved)
+
+    @check_arguments
+    def check(
+        self,
+        gates: Sequence[str] = (),
+        *,
+        undecided: Undecided = "fail",
+        allow_different: Obstacle | Sequence[Obstacle] = (),
+    ) -> Check:
+        """Decide gates such as "faithfulness.delta>=0", as `Run.check` does."""
+        return self.run.check(
+            gates, baseline=self.baseline, undecided=undecided, allow_different=allow_different
+        )
+
+    @check_arguments
+    def report(
+        self,
+        out: str | Path | None = None,
+        *,
+        gates: Sequence[str] = (),
+        title: str | None = None,
+        by: str | None = None,
+    ) -> Path:
+        """Write both runs side by side as one HTML page, by default in the directory of the run.
+
+        Arguments as in `Run.report`.
+        """
+        return self.run.report(out, baseline=self.baseline, gates=gates, title=title, by=by)
+
+    def _repr_html_(self) -> str:
+        return as_html(*comparison_view(self.comparison))
