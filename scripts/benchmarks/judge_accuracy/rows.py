@@ -1,6 +1,7 @@
 """Labelled rows as samples.
 
     attribution.dev.jsonl   dataset, context, statement, label          a statement is one row
+                            (or contexts, a list)
     relevance.dev.jsonl     dataset, question, sentences[], relevant[]  a sentence is one row
 
 A subset takes turns between the data sets, and between labels, so that each has about the same
@@ -15,6 +16,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+STATEMENTS = "attribution.dev.jsonl"
 SEED = 0
 LONG_CONTEXT = 1000  # characters
 _Entry = TypeVar("_Entry")
@@ -31,27 +33,38 @@ class LabelledRow(NamedTuple):
     is_long: bool
 
 
-def read_statements(folder: Path, count: int, longest: int) -> list[LabelledRow]:
+def read_statements(
+    folder: Path, count: int, longest: int, file: str = STATEMENTS
+) -> list[LabelledRow]:
     """Return `count` statements, or all if it is 0, with contexts of at most `longest` characters.
 
     There is no limit if `longest` is 0.
     """
-    entries = list(enumerate(_read(folder / "attribution.dev.jsonl")))
+    entries = list(enumerate(_read(folder / file)))
     if longest:
-        entries = [entry for entry in entries if len(entry[1]["context"]) <= longest]
+        entries = [entry for entry in entries if _length(_contexts(entry[1])) <= longest]
     chosen = take_turns(entries, count, lambda entry: (entry[1]["dataset"], int(entry[1]["label"])))
     return [_statement(number, entry) for number, entry in chosen]
 
 
 def _statement(number: int, entry: _Json) -> LabelledRow:
-    context = entry["context"]
+    contexts = _contexts(entry)
     sample = {
         "id": str(number),
         "response": entry["statement"],
-        "retrieved_contexts": [context],
+        "retrieved_contexts": contexts,
     }
-    is_long = len(context) > LONG_CONTEXT
-    return LabelledRow(sample, int(entry["label"]), entry["dataset"], context, is_long)
+    is_long = _length(contexts) > LONG_CONTEXT
+    cluster = "\n".join(contexts)
+    return LabelledRow(sample, int(entry["label"]), entry["dataset"], cluster, is_long)
+
+
+def _contexts(entry: _Json) -> list[str]:
+    return list(entry.get("contexts") or [entry["context"]])
+
+
+def _length(contexts: Sequence[str]) -> int:
+    return sum(map(len, contexts))
 
 
 def read_sentences(folder: Path, questions: int, longest: int) -> list[LabelledRow]:

@@ -86,6 +86,14 @@ def test_rows_have_about_as_many_of_each_data_set_and_label(data: Path) -> None:
     assert not read_statements(data, 0, 10)
 
 
+def test_a_row_may_have_several_contexts(tmp_path: Path) -> None:
+    row = {"dataset": "lakes", "contexts": ["a" * 8, "b" * 7], "statement": "S.", "label": 1}
+    (tmp_path / "five.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    [statement] = read_statements(tmp_path, 0, 15, "five.jsonl")
+    assert statement.sample["retrieved_contexts"] == row["contexts"]
+    assert not read_statements(tmp_path, 0, 14, "five.jsonl")
+
+
 def test_of_a_question_one_relevant_and_one_other_sentence_are_judged(data: Path) -> None:
     rows = read_sentences(data, 3, 0)
     assert [row.label for row in rows] == [1, 0] * 3
