@@ -11,7 +11,7 @@ letters are.
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from localjudge.text.character_references import read_characters
 from localjudge.text.segmenter import import_spacy
@@ -41,6 +41,7 @@ _ENDINGS = (
 _MIN_WITH_ENDING = 5
 _MIN_STEM = 3
 _LETTERS_COMPARED = 6
+_FORMS_KEPT = 1 << 16
 ENGLISH = "en"
 
 
@@ -72,20 +73,22 @@ def stop_words(language: str) -> frozenset[str]:
 
 
 def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     letters = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
     return unicodedata.normalize("NFC", letters)
 
 
-def _forms(word: str, language: str) -> Iterator[str]:
+@lru_cache(maxsize=_FORMS_KEPT)
+def _forms(word: str, language: str) -> tuple[str, ...]:
     if word[0].isdigit():
-        yield word.replace(",", "")
-    elif _WITHOUT_SPACES.search(word):
-        yield from _split_into_pairs(word)
-    elif language == ENGLISH:
-        yield _without_ending(word)
-    else:
-        yield word[:_LETTERS_COMPARED]
+        return (word.replace(",", ""),)
+    if _WITHOUT_SPACES.search(word):
+        return tuple(_split_into_pairs(word))
+    if language == ENGLISH:
+        return (_without_ending(word),)
+    return (word[:_LETTERS_COMPARED],)
 
 
 def _split_into_pairs(word: str) -> Iterator[str]:

@@ -30,6 +30,7 @@ from localjudge.types import (
 )
 
 _LETTERS_KEPT = 2_000_000
+_READ_KEPT = 4096
 _FEWER = 0.75
 _FEWEST_LETTERS = 20
 
@@ -42,6 +43,7 @@ class Finders:
         self._language = language
         self._finders: OrderedDict[tuple[str, ...], Finder] = OrderedDict()
         self._letters = 0
+        self._select = lru_cache(maxsize=_READ_KEPT)(self._select_nearest)
 
     def of(self, texts: tuple[str, ...]) -> Finder:
         if texts not in self._finders:
@@ -54,7 +56,10 @@ class Finders:
         return self._finders[texts]
 
     def read(self, texts: tuple[str, ...], statement: str, letters: int) -> NearestText:
-        """Return what is read for a statement about these texts."""
+        """Return what is read for a statement about these texts: to ask, and then as evidence."""
+        return self._select(texts, statement, letters)
+
+    def _select_nearest(self, texts: tuple[str, ...], statement: str, letters: int) -> NearestText:
         return select_nearest(self.of(texts), texts, statement, letters)
 
 
