@@ -392,6 +392,7 @@ class Run(run_record.RunRecord):
                 parts_of_juries=labelling.parts_of_juries(),
                 evidence=labelling.closest_sentences,
                 show_evidence=show_evidence,
+                read=labelling.texts_read(),
             )
         else:
             write_translated_sheet(path, rows, language=language, separator=separator)

@@ -224,6 +224,7 @@ def _write_files(
             parts_of_juries=labelling.parts_of_juries(),
             evidence=labelling.closest_sentences,
             show_evidence=labelling.show_evidence,
+            read=labelling.texts_read(),
         )
     return len(rows)
 

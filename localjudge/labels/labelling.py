@@ -33,6 +33,7 @@ from localjudge.labels.labelling_time import seconds_a_label
 from localjudge.labels.run_labels import check_labels_allowed
 from localjudge.labels.units import (
     UnitFrame,
+    UnitPlace,
     correctable,
     statement_keys,
     unit_frames,
@@ -46,7 +47,9 @@ from localjudge.run_directory.label_rows import (
     name_annotator,
     now,
 )
+from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord, as_run
+from localjudge.run_directory.texts_read import texts_read
 from localjudge.types import Label
 from localjudge.words import option, option_name
 
@@ -221,6 +224,20 @@ class Labelling:
         """The evidence of the drawn statements by `label_id`, without what the judge says."""
         places = {drawn.place: drawn.key for drawn in self._drawing.statements}
         return closest_sentences(self.run, places)
+
+    def texts_read(self) -> dict[str, str]:
+        """Return what a reader has read for the drawn statements, by `label_id`."""
+        places = {drawn.place: drawn.key for drawn in self._drawing.statements}
+        verdicts: dict[str, list[VerdictRow]] = {}
+        for verdict in verdicts_at(self.run, places).values():
+            verdicts.setdefault(verdict.sample_id, []).append(verdict)
+        read: dict[str, str] = {}
+        for sample in self.run.iter_samples():
+            if sample.id in verdicts:
+                texts = texts_read(self.run, sample, verdicts[sample.id])
+                for (metric, position), text in texts.items():
+                    read[places[UnitPlace(sample.id, metric, position)]] = text
+        return read
 
     def open_evidence(self) -> tuple[ClosestSentence, ...]:
         """Return the evidence of the next statement, and remember that it was seen."""

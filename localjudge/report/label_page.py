@@ -7,10 +7,11 @@
 
 The page has no labels of others, and the verdicts of a single judge are not in it. The parts of a
 jury are shown on request, and only after the statement has an answer. The closest sentences are
-hidden until the annotator asks for them, because they can bias an answer, or shown at once. The
-downloaded file has a row for each answer: label_id, draw, sample_id, metric, position, text,
-planned (statements of the page), human (1, 0, or null for "cannot tell" and undone answers),
-annotator, when (UTC), and evidence_seen (opened, shown, or no key).
+hidden until the annotator asks for them, because they can bias an answer, or shown at once; with
+them, the page shows what a judge has read, if it did not read everything. The downloaded file has a
+row for each answer: label_id, draw, sample_id, metric, position, text, planned (statements of the
+page), human (1, 0, or null for "cannot tell" and undone answers), annotator, when (UTC), and
+evidence_seen (opened, shown, or no key).
 """
 
 import hashlib
@@ -31,7 +32,7 @@ _NAMES = ("label_id", "draw", "sample_id", "metric", "position")
 _SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text", "source_text")
 
 
-def write_label_page(
+def write_label_page(  # noqa: PLR0913 # what the page shows, each by its name
     path: Path,
     rows: Sequence[Mapping[str, Any]],
     *,
@@ -40,11 +41,13 @@ def write_label_page(
     parts_of_juries: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
     evidence: Mapping[str, Sequence[ClosestSentence]] = MappingProxyType({}),
     show_evidence: bool = False,
+    read: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write sheet rows as a page, reproducibly. The first row may name the annotator.
 
     `parts_of_juries` has the probability of each judge by `label_id`, for verdicts of a jury.
-    `evidence` has the closest sentences by `label_id`, hidden at first unless `show_evidence`.
+    `evidence` has the closest sentences by `label_id`, hidden at first unless `show_evidence`,
+    and with them what the judge has `read`.
 
     Replaces an earlier page. Raises InputError for another file of that name, or if it cannot be
     written.
@@ -58,6 +61,7 @@ def write_label_page(
             values["judges"] = dict(parts_of_juries[label_id])
         if label_id in evidence:
             values["closest"] = [_place(row, sentence) for sentence in evidence[label_id]]
+            values["read"] = read.get(label_id)
         shown.append(values)
     annotator: str | None = None
     if rows:

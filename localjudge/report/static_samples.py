@@ -5,10 +5,11 @@
                                                               │ link to an anchor
     [2]  ... The Danube flows into the Black Sea ... ◀────────┘
 
-Of a context, only the text around the evidence is shown.
+Of a context, only the text around the evidence is shown. What a reader has read for a statement is
+shown whole, closed at first.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -18,6 +19,7 @@ from localjudge.report.sample_views import describe_outcome, remark_on
 from localjudge.report.terminal import number
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow, select_context
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.texts_read import UnitPlace, texts_read
 from localjudge.types import Sample, context_texts
 from localjudge.words import printable_lines
 
@@ -48,19 +50,26 @@ def static_samples(run: RunRecord, rows: Sequence[int]) -> list[_Values]:
             verdicts[verdict.sample_id].append(verdict)
     values: list[_Values] = []
     for row, sample in samples.items():
-        values.append(_sample_values(row, sample, scores[sample.id], verdicts[sample.id]))
+        judged = verdicts[sample.id]
+        read = texts_read(run, sample, judged)
+        values.append(_sample_values(row, sample, scores[sample.id], judged, read))
     return values
 
 
 def _sample_values(
-    row: int, sample: Sample, scores: Sequence[ScoreRow], verdicts: Sequence[VerdictRow]
+    row: int,
+    sample: Sample,
+    scores: Sequence[ScoreRow],
+    verdicts: Sequence[VerdictRow],
+    read: Mapping[UnitPlace, str],
 ) -> _Values:
     metrics: list[_Values] = []
     for score in scores:
         judged: list[_Values] = []
         for verdict in verdicts:
             if verdict.metric == score.metric:
-                judged.append(_verdict_values(row, verdict))
+                text = read.get((verdict.metric, verdict.position or 0), "")
+                judged.append({**_verdict_values(row, verdict), "read": _escape(text)})
         outcome = describe_outcome(score)
         metrics.append({"name": score.metric, "outcome": outcome, "verdicts": judged})
     return {

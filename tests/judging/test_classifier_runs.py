@@ -12,6 +12,7 @@ from localjudge.errors import InputError, LocaljudgeError
 from localjudge.evidence.finder import VERSION as FINDER_VERSION
 from localjudge.evidence.nearest import MARK, VERSION
 from localjudge.model_registry import ModelFile
+from localjudge.report.static_samples import static_samples
 from localjudge.run_directory.texts_read import texts_read
 from tests.cli.conftest import Call, call
 from tests.engine.classifiers import ENTAILMENT, NLI_SHAPE, make_classifier, write_profile
@@ -156,6 +157,26 @@ def test_show_has_what_was_read(file: ModelFile, nearest: str, tmp_path: Path, c
     assert "  read  " in printed
     code, printed, _ = call("show", run.directory, "1", "--json")
     assert "read" not in json.loads(printed)["verdicts"][0]
+
+
+def test_pages_have_what_was_read(file: ModelFile, nearest: str, tmp_path: Path) -> None:
+    """The page without JavaScript, and the page of labels, in which a closest sentence is shown."""
+    run = evaluate(file, nearest, tmp_path / "run")
+    sample = run.samples[1]
+    of_sample = [row for row in run.verdicts if row.sample_id == sample.id]
+    read = texts_read(run, sample, of_sample)
+    assert len(read) == 2
+
+    [static] = static_samples(run, [2])
+    shown = [verdict["read"].unescape() for verdict in static["metrics"][0]["verdicts"]]
+    assert shown == list(read.values())
+
+    page = run.label(tmp_path / "labels.html", sample=12).read_text(encoding="utf-8")
+    config = re.search(r'id="config">(.*?)</script>', page, re.DOTALL)
+    assert config is not None
+    of_page = {row["text"]: row["read"] for row in json.loads(config[1])["rows"]}
+    for verdict in of_sample:
+        assert of_page[verdict.text] == read[verdict.metric, verdict.position or 0]
 
 
 def test_a_long_run_of_signs_never_fails_a_statement(

@@ -73,6 +73,18 @@ def test_it_is_hidden_until_the_key(open_page: Open, write: Write) -> None:
     assert quotes(page) == []
 
 
+def test_what_the_judge_has_read_is_shown_with_it(open_page: Open, write: Write) -> None:
+    page = begin(open_page(write(read={row(0)["label_id"]: f"{HOSTILE}\n{SNOW}"})))
+    expect(page.locator("#read-text")).to_have_text("")
+
+    press(page, "e")
+    page.locator("#read summary").click()
+    expect(page.locator("#read-text")).to_contain_text(SNOW)
+    page.keyboard.press("ArrowRight")
+    press(page, "e")
+    expect(page.locator("#read")).to_be_hidden()
+
+
 def test_the_button_does_the_same(open_page: Open, write: Write) -> None:
     page = begin(open_page(write()))
     button = page.get_by_role("button", name="Evidence")

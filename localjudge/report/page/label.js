@@ -93,13 +93,15 @@ function evidenceMark({ id }, pieces) {
   return element("mark", { class: "evidence", id, tabindex: "-1" }, ...pieces);
 }
 
-/** The list of the closest sentences, and the button that opens it. */
+/** The list of the closest sentences with what the judge has read, and the button that opens it. */
 function showClosest(row, sentences) {
   part("hint").hidden = !row.closest;
   part("reveal").hidden = config.showsEvidence;
   part("reveal").setAttribute("aria-expanded", String(isEvidenceOpen));
   part("closest").hidden = !isEvidenceOpen;
   part("sentences").replaceChildren(...sentences.map(closestItem));
+  part("read").hidden = !row.read;
+  part("read-text").replaceChildren(...(isEvidenceOpen ? visible(row.read ?? "", { lines: true }) : []));
 }
 
 /** One of the closest sentences, with a link to its place in the texts. */
