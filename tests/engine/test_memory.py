@@ -29,7 +29,7 @@ def _listen(_level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
     _said.append(text.decode(errors="replace"))
 
 
-def allocated(path: Path, n_ctx: int) -> tuple[int, int, int]:
+def allocated(path: Path, n_ctx: int, *, classifies: bool = False) -> tuple[int, int, int]:
     """Return the bytes of weights, keys and values, and working space."""
     _said.clear()
     llama_cpp.llama_log_set(_listen, ctypes.c_void_p(0))
@@ -42,6 +42,11 @@ def allocated(path: Path, n_ctx: int) -> tuple[int, int, int]:
     parameters.n_seq_max = 1
     parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
     parameters.swa_full = True
+    if classifies:
+        parameters.n_batch = parameters.n_ubatch = n_ctx
+        parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED
+        parameters.embeddings = True
+        parameters.pooling_type = llama_cpp.LLAMA_POOLING_TYPE_RANK
     context = llama_cpp.llama_init_from_model(model, parameters)
     llama_cpp.llama_free(context)
     llama_cpp.llama_model_free(model)
@@ -69,6 +74,56 @@ def test_the_estimate_matches_the_allocation(
     assert memory.needed_bytes(model, n_ctx) == (
         model.weight_bytes + memory.cache_bytes(model, n_ctx) + memory.working_bytes(model, n_ctx)
     )
+
+
+@pytest.mark.parametrize(
+    ("width", "heads", "feed_forward", "n_ctx"),
+    [(64, 4, 128, 512), (64, 4, 512, 512), (256, 16, 1024, 512), (256, 4, 1024, 1024)],
+)
+def test_the_estimate_of_a_classifier_matches_the_allocation(
+    make_model: ModelMaker, width: int, heads: int, feed_forward: int, n_ctx: int
+) -> None:
+    """Flash attention: the number of heads makes no difference. The logits are not in the report
+    of llama.cpp: one for each entry of the vocabulary and each token.
+    """
+    shape = random_model.Shape(
+        width=width, heads=heads, layers=2, feed_forward=feed_forward, context=n_ctx
+    )
+    path = make_model("bert", shape=shape, vocabulary="unigrams").path
+    model = model_check.check(path)
+    weights, cache, working = allocated(path, n_ctx, classifies=True)
+    assert model.weight_bytes == pytest.approx(weights, rel=0.05)
+    assert memory.cache_bytes(model, n_ctx) == cache == 0
+    working += model.lengths["tokenizer.ggml.tokens"] * n_ctx * 4
+    assert 0.95 * working < memory.working_bytes(model, n_ctx) < 1.5 * working
+
+
+READ = """
+import re
+from localjudge.engine.llamacpp import gguf, memory
+from localjudge.engine.llamacpp.encoder import Encoder
+from localjudge.engine.llamacpp.model import open_model
+
+def resident():
+    status = open("/proc/self/status").read()
+    return int(re.search(r"VmRSS:\\s+(\\d+)", status)[1]) * 1024
+
+reader = resources.bundled_file("models", "reader.gguf")
+opened = open_model(reader, gpu_layers=0)
+encoder = Encoder(opened.pointer, n_ctx=512, threads=1)
+before = resident()
+encoder.outputs([0, *range(5, 515), 2])
+print(resident() - before, memory.working_bytes(gguf.read(reader), 512))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
+def test_the_estimate_of_the_bundled_reader_matches_its_memory(tmp_path: Path) -> None:
+    """The logits of 250,002 entries for 512 tokens, 488 MiB, are nearly all of it."""
+    done = limited(READ, tmp_path)
+    assert done.returncode == 0, done.stderr
+    measured, estimated = map(int, done.stdout.split())
+    assert measured == pytest.approx(estimated, rel=0.1)
 
 
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers(

@@ -6,8 +6,10 @@
                x n_ubatch x 4 bytes
 
 For layers without attention, the cache is an upper bound, without their states. A classifier (an
-encoder with a classification head) has no cache, writes no token, and evaluates its whole context
-at once.
+encoder with a classification head) has no cache, and evaluates its whole context at once, with
+flash attention. Although it writes no token, llama.cpp keeps room for the logits of each one:
+
+    working    (vocabulary + n_ctx / 2 + max(feed forward, 2 x width) + 4 x width) x n_ctx x 4 bytes
 """
 
 import re
@@ -53,10 +55,12 @@ def working_bytes(model: Header, n_ctx: int) -> int:
     """Estimate the memory of one step, by the module's formula."""
     heads = model.size("attention.head_count")
     width = model.size("embedding_length")
-    streams = 2 * (n_ctx + model.size("feed_forward_length") + 2 * width)
-    if model.is_classifier:
-        return (heads * n_ctx + streams) * n_ctx * _F32_BYTES
+    feed_forward = model.size("feed_forward_length")
     vocabulary = model.lengths.get("tokenizer.ggml.tokens", 0)
+    if model.is_classifier:
+        numbers = vocabulary + n_ctx // 2 + max(feed_forward, 2 * width) + 4 * width
+        return numbers * n_ctx * _F32_BYTES
+    streams = 2 * (n_ctx + feed_forward + 2 * width)
     return (max(heads * n_ctx, vocabulary) + streams) * UBATCH * _F32_BYTES
 
 
