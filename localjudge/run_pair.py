@@ -1,24 +1,38 @@
 """Two runs on the same questions, for Python: the answers of two columns, compared.
 
 pair = localjudge.evaluate_pair("data.csv", "answer_a", mapping={"response": "answer_b"})
-pair.compare(), pair.check(["faithfulness.delta>=0"]), pair.report()
+pair.compare(), pair.check(["faithfulness.delta>=0"]), pair.verify()
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.compare import MOVED_SAMPLES
 from localjudge.analysis.comparison import Obstacle, RunComparison
 from localjudge.analysis.gate_decisions import Undecided
 from localjudge.arguments import check_arguments
+from localjudge.engine.protocol import Engine
+from localjudge.judging.judges import JudgeName
+from localjudge.judging.verify import Verification
+from localjudge.progress import Progress
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.terminal import as_html
 from localjudge.run import Run
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
+
+
+class PairVerification(NamedTuple):
+    """The results for both runs. It is true if both were verified."""
+
+    baseline: Verification
+    run: Verification
+
+    def __bool__(self) -> bool:
+        return bool(self.baseline) and bool(self.run)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +88,20 @@ class RunPair:
         Arguments as in `Run.report`.
         """
         return self.run.report(out, baseline=self.baseline, gates=gates, title=title, by=by)
+
+    @check_arguments
+    def verify(
+        self,
+        *,
+        judge: JudgeName | None = None,
+        engine: Engine | None = None,
+        sample: int | None = None,
+        progress: Progress | bool | None = None,
+    ) -> PairVerification:
+        """Verify both runs, as `Run.verify` does with these arguments."""
+        how: dict[str, Any] = {"judge": judge, "engine": engine, "sample": sample}
+        baseline = self.baseline.verify(**how, progress=progress)
+        return PairVerification(baseline, self.run.verify(**how, progress=progress))
 
     def _repr_html_(self) -> str:
         return as_html(*comparison_view(self.comparison))

@@ -14,7 +14,7 @@ from localjudge.cli.command import advanced_settings, command
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.cli.output import names_next_step, print_json, progress_shown
-from localjudge.cli.run_pair import refuse_beside_against, run_pair
+from localjudge.cli.pair import refuse_beside_against, run_pair, verify_pair
 from localjudge.config import Config
 from localjudge.errors import InputError
 from localjudge.judging.estimate import estimate_plan
@@ -22,7 +22,7 @@ from localjudge.judging.job import open_job
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import RunSettings, checked, neutral_settings
 from localjudge.judging.stored_data import plan_run
-from localjudge.judging.verify import verify_run
+from localjudge.judging.verify import Verification, verify_run
 from localjudge.metrics.catalog import described
 from localjudge.progress import Progress
 from localjudge.report.estimate_views import estimate_view
@@ -33,6 +33,7 @@ from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.report.terminal import Table, show
 from localjudge.report.verification_views import verification_view
 from localjudge.report.verify_report import check_report
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.verification import VERIFICATION
 from localjudge.words import printable
@@ -261,30 +262,41 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
 
     Asks the judge for the stored answers again, recomputes sentences, scores and intervals, and
     compares the result files and report.html byte for byte, and labels with the last verification.
-    Adds only the result to RUN. Bits are equal on the same kind
-    of processor; on another one, use --accept verdicts.
+    Adds only the result to RUN. Bits are equal on the same kind of processor; on another one, use
+    --accept verdicts. Of a comparison (localjudge run --against), both runs are verified.
 
     Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted,
     or verified but the result could not be stored.
     """
     typed = typed_arguments()
-    with progress_shown(quiet=quiet) as progress:
-        result = verify_run(
-            directory,
-            judge=options["judge"],
-            sample=options["sample"],
-            progress=progress,
-            check_report=check_report,
-            **pick(typed, neutral_settings()),
-        )
+
+    def verify(path: Path) -> Verification:
+        with progress_shown(quiet=quiet) as progress:
+            return verify_run(
+                path,
+                judge=options["judge"],
+                sample=options["sample"],
+                progress=progress,
+                check_report=check_report,
+                **pick(typed, neutral_settings()),
+            )
+
+    def exit_code(result: Verification) -> ExitCode:
+        if result.not_stored and quiet:
+            problem = f"{VERIFICATION} cannot be stored: {result.not_stored}"
+            click.echo(printable(problem), err=True)
+        if result.not_stored and result.result != "different":
+            return ExitCode.GO_ON_LATER
+        if result.result not in _ACCEPTED[options["accept"]]:
+            return ExitCode.GATE_MISSED
+        return ExitCode.DONE
+
+    comparison = ComparisonDirectory.find(directory)
+    if comparison is not None:
+        return verify_pair(comparison, verify, exit_code, as_json=as_json)
+    result = verify(directory)
     if as_json:
         print_json(result)
     else:
         show(verification_view(result))
-    if result.not_stored and quiet:
-        click.echo(printable(f"{VERIFICATION} cannot be stored: {result.not_stored}"), err=True)
-    if result.not_stored and result.result != "different":
-        return ExitCode.GO_ON_LATER
-    if result.result not in _ACCEPTED[options["accept"]]:
-        return ExitCode.GATE_MISSED
-    return ExitCode.DONE
+    return exit_code(result)

@@ -15,6 +15,7 @@ from localjudge.cli.command import command
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.cli.output import print_json
+from localjudge.cli.pair import open_comparison, show_pair
 from localjudge.errors import InputError
 from localjudge.labels.labelled_statements import (
     disagreements,
@@ -38,6 +39,7 @@ from localjudge.report.terminal import Table, show
 from localjudge.report.worst_samples import worst_samples, worst_view
 from localjudge.resources import write_output
 from localjudge.run_directory.archive import stored_prompts
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import read_sample_rows
@@ -82,8 +84,12 @@ def show_command(
 
     Human labels (localjudge label) correct the means; the judge's means are shown below. An
     unfinished run is shown up to its current state. SAMPLE is an id, the beginning of one, or a row
-    of the data, counted from 1.
+    of the data, counted from 1. Of a comparison (localjudge run --against), both runs are shown.
     """
+    comparison = ComparisonDirectory.find(directory)
+    if comparison is not None:
+        show_pair(comparison, sample, {**options, "column": column}, as_json=as_json)
+        return
     run = RunRecord.open(directory, unfinished=True)
     chosen_metrics: Sequence[str] | None = options["metrics"]
     _check_metrics(run, chosen_metrics or ())
@@ -278,6 +284,8 @@ def report_command(
     A certificate states the result, what was checked, and how others can repeat the check, without
     texts. It checks all files of RUN, but does not ask the judge: run localjudge verify first.
 
+    Of a comparison (localjudge run --against), the page has both runs side by side.
+
     Exit code: 0 written; 3 written, but a gate failed or the run was altered; 1 the run cannot be
     opened or the page cannot be written.
     """
@@ -290,6 +298,11 @@ def report_command(
             hint="add --certificate, or omit it",
         )
     typed = typed_arguments()
+    comparison = ComparisonDirectory.find(directory)
+    if comparison is not None:
+        _refuse_second_baseline(comparison, typed)
+        typed["baseline"] = comparison.baseline_path
+        directory = comparison.run_path
     gates = GateOptions(typed)
     gates.refuse_needless(typed)
     run = RunRecord.open(directory)
@@ -301,6 +314,13 @@ def report_command(
     else:
         show(*gate_views(result, page))
     return _exit_code(passed=result.passed)
+
+
+def _refuse_second_baseline(comparison: ComparisonDirectory, typed: Mapping[str, Any]) -> None:
+    if "baseline" in typed:
+        problem = f"{comparison.path} has its own baseline, {comparison.baseline}"
+        hint = f"omit --baseline, or name one run: {comparison.run_path}"
+        raise InputError(problem, hint=hint)
 
 
 def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
@@ -399,18 +419,24 @@ def export_command(
 
 @command("compare", "localjudge compare runs/before runs/after --moved 3")
 @click.argument("baseline", metavar="A", type=cli.PATH)
-@click.argument("run", metavar="B", type=cli.PATH)
+@click.argument("run", metavar="[B]", type=cli.PATH, required=False)
 @cli.count_option("--moved", "Number of samples to show, largest changes first.", default=5)
 @click.option(
     "--by", metavar="COLUMN", help="Also compare each metric by the values of a column of B's data."
 )
 @cli.json_option
-def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_json: bool) -> None:
+def compare_command(
+    baseline: Path, run: Path | None, moved: int, by: str | None, as_json: bool
+) -> None:
     """Compare run B, the new one, with run A, the baseline, sample by sample.
+
+    Without B, A is the directory of a comparison (localjudge run --against), which has both runs.
 
     Pairs samples by id, then by content, then by question. Every difference is B - A. Enough labels
     of both runs (localjudge label) correct it; the judge's difference is shown below.
     """
+    named = baseline
+    baseline, run = open_comparison(baseline, run)
     comparison = compare(baseline, run, moved=moved, by=by)
     if not comparison.metrics or not comparison.samples.paired:
         problem = comparison.warnings[0]
@@ -419,4 +445,6 @@ def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_js
         print_json(comparison)
         return
     page = call("report", str(run), "baseline", str(baseline))
+    if ComparisonDirectory.find(named):
+        page = call("report", str(named))
     show(*comparison_view(comparison), Table(notes=[f"next: {page}"]))

@@ -18,6 +18,7 @@ from localjudge.run_directory.archive import (
     stored_sample_at,
     stored_samples,
 )
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.consistency import check_files
 from localjudge.run_directory.directory import (
     BY_HAND,
@@ -83,6 +84,11 @@ class RunRecord(Mapping[str, MetricSummary]):
             what = "contains no run"
             if path.is_file():
                 what = "is a file, not a run directory"
+            comparison = ComparisonDirectory.find(path)
+            if comparison is not None:
+                runs = f"{comparison.run_path} or {comparison.baseline_path}"
+                problem = f"{path} has two runs, and this is about one"
+                raise MissingRun(problem, hint=f"name one of them: {excerpt(runs)}")
             raise MissingRun(f"{path} {what}", hint=_runs_beside(path))
         if not os.path.lexists(path / SUMMARY):
             if not unfinished:

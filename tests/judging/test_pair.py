@@ -282,3 +282,14 @@ def test_default_directory_is_named_after_the_data_and_both_answers(in_folder: P
     assert judged(file, None).directory == pair.directory
     file.write_text("\n".join(map(json.dumps, ROWS[:2])))
     assert judged(file, None).directory != pair.directory
+
+
+def test_both_runs_are_verified(tmp_path: Path) -> None:
+    pair = judged(ROWS, tmp_path / "cmp")
+    assert pair.verify(engine=engine())
+    scores = pair.baseline.directory / "scores.jsonl"
+    scores.write_text(scores.read_text().replace("q1", "q9"))
+    result = pair.verify(engine=engine())
+    assert not result
+    assert result.run
+    assert not result.baseline

@@ -1,0 +1,135 @@
+"""`compare`, `show`, `report` and `verify` with the directory of a comparison."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Call, write_rows
+
+pytestmark = pytest.mark.engine
+
+RAIN = "It rains in Rome."
+KING = "The king lives in Paris."
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six rows: the baseline scores 0, the run 1."""
+    import localjudge
+
+    rows = []
+    for number in range(6):
+        texts = {"user_input": f"Where {number}?", "retrieved_contexts": [RAIN]}
+        rows.append({"id": f"q{number}", **texts, "old": KING, "new": RAIN, "topic": number % 2})
+    folder = tmp_path_factory.mktemp("made") / "cmp"
+    mapping = {"response": "new"}
+    how = {"judge": "lexical", "metrics": ["faithfulness"], "threads": 1, "progress": False}
+    localjudge.evaluate_pair(rows, "old", mapping=mapping, out=folder, **how)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def comparison(made: Path, folder: Path) -> None:
+    shutil.copytree(made, folder / "cmp")
+
+
+def test_compare_takes_both_runs_from_the_directory(call: Call) -> None:
+    code, output, _ = call("compare", "cmp", "--moved", "0")
+    assert code == 0
+    assert "+1.000" in output
+    assert "localjudge report cmp" in output
+    _, one, _ = call("compare", "cmp", "--json")
+    _, two, _ = call("compare", "cmp/old", "cmp/new", "--json")
+    assert json.loads(one) == json.loads(two)
+    code, output, _ = call("compare", "cmp", "--by", "topic")
+    assert code == 0
+    assert "3/3" in output
+
+
+def test_report_has_both_runs_and_verify_checks_it(call: Call) -> None:
+    code, output, _ = call("report", "cmp")
+    assert code == 0
+    assert "cmp/new/report.html" in output
+    code, output, _ = call("verify", "cmp", "--quiet")
+    assert code == 0
+    assert output.count("bit-identical") == 2
+    assert "report.html: unchanged" in output
+    shutil.move("cmp", "elsewhere")
+    code, output, _ = call("verify", "elsewhere", "--quiet", "--sample", "1")
+    assert code == 0
+    assert "report.html: unchanged" in output
+
+
+@pytest.mark.parametrize("changed", ["old", "new"])
+def test_verify_ends_with_the_worse_of_both_results(call: Call, changed: str) -> None:
+    scores = Path("cmp") / changed / "scores.jsonl"
+    scores.write_text(scores.read_text().replace('"q1"', '"q9"'))
+    code, output, _ = call("verify", "cmp", "--json")
+    assert code == 3
+    values = json.loads(output)
+    results = {role: value["result"] for role, value in values.items()}
+    expected = dict.fromkeys(("baseline", "run"), "bit-identical")
+    expected["baseline" if changed == "old" else "run"] = "different"
+    assert results == expected
+
+
+def test_show_has_the_difference_or_one_sample_of_both(call: Call) -> None:
+    code, output, _ = call("show", "cmp", "--worst", "1")
+    assert code == 0
+    assert "+1.000" in output
+    assert output.count("0.000 -> 1.000") == 1
+    code, output, _ = call("show", "cmp", "q2", "--metrics", "faithfulness")
+    assert code == 0
+    assert KING in output
+    assert RAIN in output
+    _, output, _ = call("show", "cmp", "--json")
+    assert json.loads(output)["samples"]["by_id"] == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["compare", "cmp/old"], "--against"),
+        (["compare", "cmp", "cmp/old"], "cmp/new"),
+        (["compare", "cmp/old", "cmp"], "cmp/new"),
+        (["compare", "missing"], "--against"),
+        (["report", "cmp", "--baseline", "cmp/old"], "--baseline"),
+        (["show", "cmp", "--details"], "--details"),
+        (["show", "cmp", "--disagree"], "--disagree"),
+        (["show", "cmp", "q1", "--json"], "--json"),
+        (["export", "cmp", "--format", "csv"], "cmp/new"),
+        (["calibrate", "cmp"], "cmp/new"),
+    ],
+)
+def test_what_is_about_one_run_names_the_two(call: Call, arguments: list[str], words: str) -> None:
+    code, _, errors = call(*arguments)
+    assert code == 1
+    assert words in errors
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"schema_version": 1, "baseline": "../x", "run": "new"}']
+)
+@pytest.mark.parametrize("command", ["compare", "report", "show", "verify"])
+def test_damaged_comparison_is_an_input_error(call: Call, command: str, content: str) -> None:
+    Path("cmp/comparison.json").write_text(content)
+    code, _, errors = call(command, "cmp")
+    assert code == 1
+    assert "comparison.json" in errors
+
+
+@pytest.mark.parametrize("command", ["compare", "report", "show", "verify"])
+def test_missing_run_inside_is_an_input_error(call: Call, command: str) -> None:
+    shutil.rmtree("cmp/old")
+    code, _, errors = call(command, "cmp")
+    assert code == 1
+    assert "old" in errors
+
+
+def test_run_into_the_directory_of_a_comparison_is_refused(call: Call) -> None:
+    write_rows("data.jsonl", {"retrieved_contexts": [RAIN], "response": RAIN})
+    code, _, errors = call("run", "data.jsonl", "--judge", "lexical", "--out", "cmp")
+    assert code == 1
+    assert "cmp" in errors
