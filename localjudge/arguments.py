@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from localjudge.errors import ArgumentTypeError, ArgumentValueError, InputError
-from localjudge.words import suggestion
+from localjudge.words import hint_for_option
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -68,7 +68,7 @@ def check_arguments_except(
 def _check_names(options: Mapping[str, object], names: Collection[str]) -> None:
     for name in options:
         if name not in names:
-            hint = suggestion(name, names, "the options")
+            hint = hint_for_option(name, names)
             raise ArgumentTypeError(f"there is no option {name!r}", hint=hint)
 
 

@@ -32,7 +32,6 @@ from localjudge.judging.judges import JudgeName
 from localjudge.judging.verify import Verification, verify_run
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.label_sheet import Separator
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
@@ -45,11 +44,10 @@ from localjudge.report.export import Format, exported_parts
 from localjudge.report.flat_table import Rows
 from localjudge.report.gate_views import gates_view
 from localjudge.report.html_page import write_report
-from localjudge.report.label_page import write_label_page
+from localjudge.report.label_page import write_label_page, write_translated_sheet
 from localjudge.report.shown_progress import Bar, progress_on
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import as_html
-from localjudge.report.translated_sheet import write_translated_sheet
 from localjudge.report.verify_report import check_report
 from localjudge.resources import write_output
 from localjudge.run_directory import run_record
@@ -343,42 +341,31 @@ class Run(run_record.RunRecord):
         out: str | Path,
         *,
         sample: int | None = None,
-        minutes: float | None = None,
         metrics: str | Sequence[str] | None = None,
         seed: int | None = None,
         annotator: str | None = None,
-        again: bool = False,
         language: Language = "en",
         disputed: bool = False,
         by: str | None = None,
-        more_disagreements: bool = False,
-        separator: Separator | None = None,
         show_evidence: bool = False,
     ) -> Path:
-        """Draw statements and write them for annotators.
+        """Draw `sample` statements (50) and write them for annotators.
 
-        There are `sample` (50) of them, or as many as fit into `minutes`.
-
-        `more_disagreements` draws statements on which the judges of a jury disagree more often.
-        `again` draws statements that others have labelled; `disputed` takes those on which
-        annotators differ. A .csv or .jsonl file is a sheet, .html a page for a browser, in this
-        `language`; `read_labels` imports it. `separator` is between the cells of a .csv, by default
-        as the user's spreadsheet expects. `show_evidence` shows the sentences closest to each
-        statement at once, and marks the labels; otherwise a page shows them on request, and a
-        sheet not at all. Other arguments as in `localjudge label`. Raises InputError for a metric
-        without judged verdicts, for an existing file, and for evidence of a run without.
+        `disputed` takes the statements on which annotators differ. A .csv or .jsonl file is a
+        sheet, .html a page for a browser, in this `language`; `read_labels` imports it.
+        `show_evidence` shows the sentences closest to each statement at once, and marks the labels;
+        otherwise a page shows them on request, and a sheet not at all. Other arguments as in
+        `localjudge label`. Raises InputError for a metric without judged verdicts, for an existing
+        file, and for evidence of a run without.
         """
         path = Path(out).expanduser()
         if isinstance(metrics, str):
             metrics = [metrics]
         options = DrawingOptions(
             sample=sample,
-            minutes=minutes,
             metrics=metrics,
             seed=seed,
             by=by,
-            more_disagreements=more_disagreements,
-            again=again,
             disputed=disputed,
         )
         labelling = Labelling(self, annotator, options, show_evidence=show_evidence)
@@ -395,7 +382,7 @@ class Run(run_record.RunRecord):
                 read=labelling.texts_read(),
             )
         else:
-            write_translated_sheet(path, rows, language=language, separator=separator)
+            write_translated_sheet(path, rows, language=language)
         return path
 
     @check_arguments

@@ -269,5 +269,26 @@ def suggestion(
     return f"{what} are {listed}{more}"
 
 
+_ENDED = {
+    "again": "two annotators who fill in the same page or sheet give second opinions",
+    "minutes": "name a number of statements: {sample}; 50 take about 15 minutes",
+    "more_disagreements": "omit it: every drawing prefers the verdicts that judges are unsure of",
+    "separator": "the language of a sheet decides, as in {language}",
+}
+"""What to use in place of options that localjudge no longer has."""
+
+
+def hint_for_option(name: str, names: Collection[str], what: str = "the options") -> str:
+    """Return a hint for an unknown option: what replaces it, or similar names."""
+    if name not in _ENDED:
+        return suggestion(name, names, what)
+    return _ENDED[name].format(sample=option("sample", 50), language=option("language", "de"))
+
+
+def has_ended(name: str) -> bool:
+    """Return whether localjudge no longer has this option."""
+    return name in _ENDED
+
+
 def _did_you_mean(names: Sequence[str], show: Callable[[str], str]) -> str:
     return f"did you mean {', '.join(map(show, names))}?"

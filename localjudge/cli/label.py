@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import click
 
@@ -16,10 +16,9 @@ from localjudge.cli.command import command
 from localjudge.cli.output import names_next_step, print_json
 from localjudge.errors import InputError
 from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.label_sheet import Separator
 from localjudge.labels.labelling import NO_DISPUTE, Labelling
 from localjudge.labels.read_labels import read_all_labels
-from localjudge.report.label_page import write_label_page
+from localjudge.report.label_page import write_label_page, write_translated_sheet
 from localjudge.report.labelling_views import (
     EVIDENCE_KEY,
     closest_view,
@@ -31,7 +30,6 @@ from localjudge.report.labelling_views import (
 )
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import put, show
-from localjudge.report.translated_sheet import write_translated_sheet
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Language
 from localjudge.words import call, numbered, option_name, printable
@@ -78,13 +76,9 @@ def _pressed(descriptor: int) -> Iterator[str]:
     "label",
     "localjudge label runs/data-3f9a1c2e",
     advanced={
-        "minutes": "Data",
         "seed": "Data",
         "by": "Data",
-        "more_disagreements": "Data",
-        "again": "Data",
         "disputed": "Data",
-        "separator": "Output",
         "show_evidence": "Output",
         "language": "Output",
     },
@@ -95,28 +89,12 @@ def _pressed(descriptor: int) -> Iterator[str]:
     "Draw N statements over all metrics.  [default: 50]",
     least=1,
 )
-@click.option(
-    "--minutes",
-    type=cli.read_decimal,
-    metavar="M",
-    help="Draw enough statements for M minutes at your pace.",
-)
 @click.option("--seed", type=int, metavar="N", help="Seed of the random draw.  [default: 0]")
 @cli.metrics_option("Only these metrics.  [default: all that labels can correct]")
 @click.option(
     "--by",
     metavar="COLUMN",
     help="Draw about as many from each slice by a column of the data.",
-)
-@click.option(
-    "--more-disagreements",
-    is_flag=True,
-    help="Draw statements on which the judges of a jury disagree about twice as often.",
-)
-@click.option(
-    "--again",
-    is_flag=True,
-    help="Only statements that others have labelled (second opinion).",
 )
 @click.option(
     "--disputed",
@@ -141,11 +119,6 @@ def _pressed(descriptor: int) -> Iterator[str]:
     type=cli.PATH,
     metavar="FILE",
     help="Write a page for labelling in a browser.",
-)
-@click.option(
-    "--separator",
-    type=click.Choice(get_args(Separator)),
-    help="Between the cells of a .csv.  [default: as your spreadsheet expects]",
 )
 @click.option(
     "--show-evidence",
@@ -196,7 +169,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if not files:
         _label_in_terminal(labelling)
         return
-    count = _write_files(labelling, files, options["language"], options["separator"])
+    count = _write_files(labelling, files, options["language"])
     if as_json:
         _print_files(files, count)
         return
@@ -208,13 +181,11 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     click.echo(line)
 
 
-def _write_files(
-    labelling: Labelling, files: Mapping[str, Path], language: Language, separator: Separator | None
-) -> int:
+def _write_files(labelling: Labelling, files: Mapping[str, Path], language: Language) -> int:
     """Write the sheet and the page, and return the number of their statements."""
     rows = labelling.rows_to_send()
     if "out" in files:
-        write_translated_sheet(files["out"], rows, language=language, separator=separator)
+        write_translated_sheet(files["out"], rows, language=language)
     if "page" in files:
         write_label_page(
             files["page"],
@@ -251,8 +222,6 @@ def _check_files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
             "--language is the language of a sheet or page",
             hint="add --out or --page, or omit it",
         )
-    if "separator" in typed and "out" not in files:
-        raise InputError("--separator is for a sheet", hint="add --out FILE.csv, or omit it")
     return files
 
 

@@ -24,7 +24,7 @@ from localjudge.run_directory.saved_calibrations import read_calibrations, saved
 from localjudge.text import Segmenter
 from localjudge.text.user_abbreviations import read_abbreviations
 from localjudge.types import JudgeWeight, Record, VerdictRule
-from localjudge.words import Setting, option, option_name, suggestion
+from localjudge.words import Setting, hint_for_option, option, option_name
 
 ONE_HALF = 0.5
 
@@ -317,7 +317,7 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
     """
     for name in options:
         if name not in SETTINGS:
-            hint = suggestion(name, SETTINGS, "the options")
+            hint = hint_for_option(name, SETTINGS)
             raise InputError(f"there is no option {name!r}", hint=hint)
     if "threshold" in options and options.get("calibration"):
         threshold = option_name("threshold")

@@ -8,8 +8,7 @@ times the judge's uncertainty (`localjudge.stats.drawing`):
 
 Run, metrics and seed determine the order, and any number of statements from its start is a valid
 sample. For slices by a column, the sizes are scaled to the same total in each slice, so that all
-slices get about as many labels. With more disagreements, the size of a statement on which the
-judges of a jury disagree is doubled before that.
+slices get about as many labels.
 """
 
 import hashlib
@@ -33,7 +32,7 @@ from localjudge.labels.units import (
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.corrected import MIN_CLUSTERS
 from localjudge.stats.drawing import draw, drawing_sizes, strata_by_score
-from localjudge.stats.interval import Flags, Floats, Indices
+from localjudge.stats.interval import Floats, Indices
 from localjudge.words import option_name
 
 DISPUTED = "disputed"
@@ -42,37 +41,25 @@ _STRATA = 10
 _AND = " + "
 _NAME_DIGITS = 8
 _SEED_DIGITS = 18
-_MORE_DISAGREEMENTS = " with more disagreements"
 _NAME = re.compile(
     rf"(?P<seed>[0-9]{{1,{_SEED_DIGITS}}}): (?P<metrics>.+) [0-9a-f]{{{_NAME_DIGITS}}}"
-    rf'(?P<more>{_MORE_DISAGREEMENTS})?(?: by (?P<by>".*"))?'
+    r'(?P<earlier> with more disagreements)?(?: by (?P<by>".*"))?'
 )
+"""The names of drawings; the ones with more disagreements are of earlier versions."""
 
 
 class DrawingOptions(NamedTuple):
     """Which statements to draw.
 
-    `sample` is their number, by default 50, or as many as the annotator labels in `minutes`. `by`
-    draws about as many from each slice by a column. `more_disagreements` draws statements on which
-    the judges of a jury disagree more often. `again` takes statements that others have labelled, by
-    default those of the newest drawing. `disputed` takes all statements with different labels, to
-    settle them.
+    `sample` is their number, by default 50. `by` draws about as many from each slice by a column.
+    `disputed` takes all statements with different labels, to settle them.
     """
 
     sample: int | None = None
-    minutes: float | None = None
     metrics: Sequence[str] | None = None
     seed: int | None = None
     by: str | None = None
-    more_disagreements: bool = False
-    again: bool = False
     disputed: bool = False
-
-    @property
-    def is_default(self) -> bool:
-        """Whether the draw itself has no option, so that those of another draw can be repeated."""
-        is_plain = self.metrics is None and self.by is None and not self.more_disagreements
-        return self.seed is None and is_plain
 
 
 class DrawnStatement(NamedTuple):
@@ -106,28 +93,18 @@ class Drawing(NamedTuple):
 
 
 def draw_statements(
-    frames: Mapping[str, UnitFrame],
-    count: int,
-    seed: int,
-    by: str | None = None,
-    *,
-    more_disagreements: bool = False,
+    frames: Mapping[str, UnitFrame], count: int, seed: int, by: str | None = None
 ) -> Drawing:
     """Draw `count` statements, or all, from these frames; `by` a column, as many from each slice.
 
-    `more_disagreements` doubles the size of the statements on which the judges of a jury disagree.
     Raises InputError for a count below 1, an invalid seed or an unsuitable column.
     """
     _check_drawing(count, seed)
     places = first_places(frames.values())
     keys = list(places)
     numbers = {key: number for number, key in enumerate(keys)}
-    p_yes, divided = _read_answers(frames.values(), numbers)
-    weights = _combine_weights(frames.values(), numbers)
-    if more_disagreements:
-        sizes = drawing_sizes(weights, p_yes, divided)
-    else:
-        sizes = drawing_sizes(weights, p_yes)
+    p_yes = _read_answers(frames.values(), numbers)
+    sizes = drawing_sizes(_combine_weights(frames.values(), numbers), p_yes)
     strata = _list_kinds(frames.values(), numbers) * _STRATA + strata_by_score(p_yes, _STRATA)
     if by is not None:
         factors, slices = _slices(sizes, frames.values(), numbers, by)
@@ -140,8 +117,7 @@ def draw_statements(
         key = keys[number]
         share = float(shares[number])
         statements.append(DrawnStatement(key, places[key], share, draw_index))
-    options = DrawingOptions(seed=seed, by=by, more_disagreements=more_disagreements)
-    name = _name_drawing(frames, options, shares)
+    name = _name_drawing(frames, seed, by, shares)
     return Drawing(name, hash_frames(frames.values()), statements)
 
 
@@ -165,15 +141,13 @@ def _combine_weights(frames: Iterable[UnitFrame], numbers: Mapping[str, int]) ->
     return weights
 
 
-def _read_answers(frames: Iterable[UnitFrame], numbers: Mapping[str, int]) -> tuple[Floats, Flags]:
-    """Return the probabilities (statements,), and whether the judges of a jury disagree."""
+def _read_answers(frames: Iterable[UnitFrame], numbers: Mapping[str, int]) -> Floats:
+    """Return the probabilities (statements,)."""
     p_yes = np.zeros(len(numbers))
-    divided = np.zeros(len(numbers), dtype=np.bool_)
     for frame in frames:
         statements, units = _list_units(frame, numbers)
         p_yes[statements] = frame.p_yes[units]  # a judge gives equal answers to equal questions
-        divided[statements] = frame.divided[units]
-    return p_yes, divided
+    return p_yes
 
 
 def _list_kinds(frames: Iterable[UnitFrame], numbers: Mapping[str, int]) -> Indices:
@@ -194,15 +168,13 @@ def _list_units(frame: UnitFrame, numbers: Mapping[str, int]) -> tuple[list[int]
     return statements, units
 
 
-def _name_drawing(metrics: Iterable[str], options: DrawingOptions, shares: Floats) -> str:
+def _name_drawing(metrics: Iterable[str], seed: int, by: str | None, shares: Floats) -> str:
     """Return the name of a drawing: its seed, metrics, hash of the shares, and column."""
     # In single precision, because the last bits of the sum differ between machines.
     digest = hashlib.sha256(shares.astype("<f4").tobytes()).hexdigest()[:_NAME_DIGITS]
-    name = f"{options.seed}: {_AND.join(metrics)} {digest}"
-    if options.more_disagreements:
-        name += _MORE_DISAGREEMENTS
-    if options.by is not None:
-        name += f" by {json.dumps(options.by)}"
+    name = f"{seed}: {_AND.join(metrics)} {digest}"
+    if by is not None:
+        name += f" by {json.dumps(by)}"
     return name
 
 
@@ -275,20 +247,15 @@ def parse_metrics(drawing: str) -> list[str]:
 
 
 def parse_options(name: str) -> DrawingOptions | None:
-    """Return seed, metrics, column and disagreements in a drawing's name, None if it is invalid."""
+    """Return seed, metrics and column in the name of a drawing that can be repeated, or None."""
     parts = _NAME.fullmatch(name)
-    if parts is None:
+    if parts is None or parts["earlier"]:
         return None
     try:
         by = json.loads(parts["by"] or "null")
     except ValueError:
         return None
-    return DrawingOptions(
-        metrics=parts["metrics"].split(_AND),
-        seed=int(parts["seed"]),
-        by=by,
-        more_disagreements=parts["more"] is not None,
-    )
+    return DrawingOptions(metrics=parts["metrics"].split(_AND), seed=int(parts["seed"]), by=by)
 
 
 def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawing | None:
@@ -305,13 +272,7 @@ def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawin
     if not drawn_frames:
         return None
     try:
-        drawing = draw_statements(
-            drawn_frames,
-            count,
-            options.seed or 0,
-            options.by,
-            more_disagreements=options.more_disagreements,
-        )
+        drawing = draw_statements(drawn_frames, count, options.seed or 0, options.by)
     except InputError:  # no such column
         return None
     if drawing.name != name:

@@ -22,21 +22,6 @@ def list_obstacles(frames: Mapping[str, UnitFrame]) -> list[str]:
     return remarks
 
 
-def disagreement_remark(frames: Mapping[str, UnitFrame]) -> str:
-    """Return on how many of the statements the judges of a jury disagree."""
-    statements: set[str] = set()
-    divided: set[str] = set()
-    for frame in frames.values():
-        for key, units in frame.by_key.items():
-            statements.add(key)
-            if frame.divided[units].any():
-                divided.add(key)
-    counted = f"{len(divided):,} of {numbered(len(statements), 'statement')}"
-    if not divided:
-        return f"the judges disagree on {counted}, so none is drawn more often"
-    return f"the judges disagree on {counted}; such a statement is drawn about twice as often"
-
-
 def slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_first: bool) -> str:
     """Return how wide the intervals of slices will be with this number of labels.
 

@@ -93,8 +93,8 @@ def count_undrawn(rows: Iterable[LabelRow], frames: Mapping[str, UnitFrame]) -> 
 def list_passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> set[str]:
     """Return the shown statements without a label, although later ones of their drawing have one.
 
-    A drawing showed its statements up to the last one that was first labelled there: a second
-    opinion (`again`) shows only statements that have a label.
+    A drawing showed its statements up to the last one that was first labelled there: the second
+    opinions of earlier versions showed only statements that had a label.
     """
     first_drawing: dict[str, tuple[str | None, str | None]] = {}
     for row in decisions.rows:

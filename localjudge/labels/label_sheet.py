@@ -23,13 +23,11 @@ import io
 import logging
 import math
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 from localjudge.dataset.formats import read
 from localjudge.dataset.problems import Problem, Problems, check_id, describe, shown
@@ -45,9 +43,6 @@ from localjudge.types import Label
 from localjudge.words import escape_formula, numbered, option
 
 ENDINGS = (".jsonl", ".csv")
-
-Separator = Literal["comma", "semicolon", "tab"]
-_DELIMITERS: dict[Separator, str] = {"comma": ",", "semicolon": ";", "tab": "\t"}
 
 SheetRow = dict[str, Any]
 """Values by column, with the same columns in each row.
@@ -71,9 +66,6 @@ _WHOLE_NUMBER = re.compile(r"([0-9]{1,9})(?:[.,]0+)?")
 _OPTIONAL = ("task", "question", "reference", "response")
 _NEEDED = (HUMAN, "label_id")
 _TEXTS = ("label_id", "text", "annotator", "when", "draw")
-_DECIMAL_POINT = (
-    "from locale import *; setlocale(LC_NUMERIC, ''); print(localeconv()['decimal_point'])"
-)
 _MAX_CELL = 32_767
 """Characters of an Excel cell."""
 _MAX_NAMES = 20
@@ -105,11 +97,7 @@ class SheetLabel(NamedTuple):
 
 
 def write_sheet(
-    path: Path,
-    rows: Sequence[SheetRow],
-    *,
-    instruction: str = "",
-    separator: Separator | None = None,
+    path: Path, rows: Sequence[SheetRow], *, instruction: str = "", separator: str = ","
 ) -> None:
     """Write the rows in the format of the path's suffix.
 
@@ -218,22 +206,14 @@ def _without_empty_columns(rows: Sequence[SheetRow]) -> list[SheetRow]:
     return filled
 
 
-def _csv(rows: Sequence[SheetRow], instruction: str, separator: Separator | None) -> bytes:
+def _csv(rows: Sequence[SheetRow], instruction: str, separator: str) -> bytes:
     table = io.StringIO(newline="")
-    writer = csv.writer(table, delimiter=_DELIMITERS[separator or _separator_of_locale()])
+    writer = csv.writer(table, delimiter=separator)
     if instruction:
         writer.writerow([instruction])
     writer.writerows(rows[:1])
     writer.writerows(map(escape_formula, row.values()) for row in rows)
     return table.getvalue().encode("utf-8-sig")
-
-
-def _separator_of_locale() -> Separator:
-    # In a subprocess, because `setlocale` would change number formatting in other threads.
-    asked = subprocess.run(
-        [sys.executable, "-ISc", _DECIMAL_POINT], capture_output=True, text=True, check=False
-    )
-    return "semicolon" if asked.stdout.strip() == "," else "comma"
 
 
 def read_sheet(path: str | Path) -> tuple[list[SheetLabel], list[str]]:

@@ -4,7 +4,6 @@ Terminal, sheets and pages give the same rows. A label from another drawing or r
 the current drawing, and its statement is not shown again.
 """
 
-import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
@@ -23,13 +22,11 @@ from localjudge.labels.drawing import (
     DrawingOptions,
     disputed_statements,
     draw_statements,
-    parse_options,
     sheet_rows,
 )
-from localjudge.labels.drawing_remarks import disagreement_remark, list_obstacles, slice_outlook
+from localjudge.labels.drawing_remarks import list_obstacles, slice_outlook
 from localjudge.labels.label_drawings import carry_over
 from localjudge.labels.label_sheet import EVIDENCE, EVIDENCE_SEEN, PLANNED, SheetRow
-from localjudge.labels.labelling_time import seconds_a_label
 from localjudge.labels.run_labels import check_labels_allowed
 from localjudge.labels.units import (
     UnitFrame,
@@ -76,97 +73,46 @@ class Labelling:
 
         `show_evidence` shows the closest sentences at once, and marks the labels. Raises InputError
         for a metric without judge verdicts, a count below 1, options that exclude each other, an
-        unsuitable column, more disagreements of a single judge, evidence of a run without, or a run
-        stopped by scores; RunDirectoryError for a folder without a run.
+        unsuitable column, evidence of a run without, or a run stopped by scores; RunDirectoryError
+        for a folder without a run.
         """
         _check_options(options)
         self.run = as_run(run)
         check_labels_allowed(self.run)
-        if options.more_disagreements:
-            _check_jury(self.run)
         if show_evidence:
             require_evidence(self.run)
         self.show_evidence = show_evidence
         self.disputed = options.disputed
-        self._again = options.again
         self._passed: list[SheetRow] = []
         self._decisions = Decisions(stored_labels(self.run.directory))
         self._named = annotator
         self.annotator = self._decisions.spell(name_annotator(annotator))
         self._opened = self._opened_earlier()
-        if options.again and options.is_default:
-            options = self._repeat_newest_drawing(options)
         frames = correctable(self.run, options.metrics)
-        most = None
-        if options.minutes is not None:
-            most = self._count_in_time(options.minutes)
-        self._drawing = self._draw(frames, options, most)
-        self._select_rows(most)
+        self._drawing = self._draw(frames, options)
+        self._select_rows()
         self.remarks = self._list_remarks(frames, options)
         self._complete = statement_keys(frames.values()) <= self._decisions.human.keys()
 
-    def _draw(
-        self, frames: Mapping[str, UnitFrame], options: DrawingOptions, most: int | None
-    ) -> Drawing:
-        """Draw as many statements as are wanted, or all disputed ones.
-
-        `most` is the number that the annotator can label now, after the answered ones.
-        """
+    def _draw(self, frames: Mapping[str, UnitFrame], options: DrawingOptions) -> Drawing:
+        """Draw as many statements as are wanted, or all disputed ones."""
         if options.disputed:
             if options.metrics is None:
                 frames = unit_frames(self.run)
             return disputed_statements(frames, self._decisions.disputed)
         count = DEFAULT_COUNT
-        if most is not None:
-            count = most + len(self._decisions.answers)
-        elif options.sample is not None:
+        if options.sample is not None:
             count = options.sample
-        return draw_statements(
-            frames,
-            count,
-            options.seed or 0,
-            options.by,
-            more_disagreements=options.more_disagreements,
-        )
+        return draw_statements(frames, count, options.seed or 0, options.by)
 
-    def _repeat_newest_drawing(self, options: DrawingOptions) -> DrawingOptions:
-        """Return the options of the newest drawing that others labelled, if there is one.
-
-        Without a number or a time, it has as many statements as reach its last labelled one.
-        """
-        metrics = set(self.run.summary.metrics)
-        for row in reversed(self._decisions.rows):
-            newest = parse_options(row.draw or "")
-            if newest is None or row.annotator == self.annotator:
-                continue
-            if metrics.issuperset(newest.metrics or ()):
-                sample = options.sample
-                if sample is None and options.minutes is None:
-                    rows = [other for other in self._decisions.rows if other.draw == row.draw]
-                    sample = max(other.draw_index or 0 for other in rows)
-                return newest._replace(sample=sample, minutes=options.minutes, again=True)
-        return options
-
-    def _count_in_time(self, minutes: float) -> int:
-        """Return how many statements this annotator can label in this time."""
-        rows = [row for row in self._decisions.rows if row.annotator == self.annotator]
-        return max(1, round(60 * minutes / seconds_a_label(rows)))
-
-    def _select_rows(self, most: int | None) -> None:
-        """Choose the drawn statements that remain for this annotator, at most this number."""
-        answered, by_others = self._answered_statements()
-        asked = self._drawing.statements
-        done = answered | by_others
-        if self._again:
-            asked = [drawn for drawn in asked if drawn.key in by_others]
-            done = answered
+    def _select_rows(self) -> None:
+        """Choose the drawn statements that remain for this annotator."""
+        done = self._answered_statements()
         if self.disputed:
             done = set(self._decisions.settled)
-        left = [drawn for drawn in asked if drawn.key not in done][:most]
+        left = [drawn for drawn in self._drawing.statements if drawn.key not in done]
         self.rows = sheet_rows(self.run, self._drawing, left)
-        self.total = len(asked)
-        if left and most:
-            self.total = asked.index(left[-1]) + 1
+        self.total = len(self._drawing.statements)
 
     def _list_remarks(self, frames: Mapping[str, UnitFrame], options: DrawingOptions) -> list[str]:
         """Return what the annotator should know before labelling."""
@@ -175,23 +121,18 @@ class Labelling:
             drawn = len(self._drawing.statements)
             is_first = not self._decisions.rows
             remarks.append(slice_outlook(frames, options.by, drawn, is_first=is_first))
-        if options.more_disagreements:
-            remarks.append(disagreement_remark(frames))
         if self.show_evidence and self.rows and not self.closest_sentences:
             remarks.append("no drawn statement has evidence, so none is shown")
         return remarks
 
-    def _answered_statements(self) -> tuple[set[str], set[str]]:
-        """Return the statements answered by this annotator, and those labelled by others."""
+    def _answered_statements(self) -> set[str]:
+        """Return the statements that this annotator has answered, or another one labelled."""
         answered: set[str] = set()
-        by_others: set[str] = set()
         for key, labels in self._decisions.answers.items():
             for annotator, label in labels.items():
-                if annotator == self.annotator:
+                if annotator == self.annotator or label is not None:
                     answered.add(key)
-                elif label is not None:
-                    by_others.add(key)
-        return answered, by_others
+        return answered
 
     @property
     def labelled(self) -> int:
@@ -203,13 +144,8 @@ class Labelling:
             hint = f"draw more with {option('sample')}"
             if self.disputed:
                 raise InputError(NO_DISPUTE)
-            if self._again:
-                hint = (
-                    "a second opinion needs statements labelled by others "
-                    f"and not by {self.annotator}"
-                )
-            elif self._complete:
-                hint = f"all statements have a label; {option('again')} asks for a second opinion"
+            if self._complete:
+                hint = "all statements have a label"
             raise InputError("no drawn statement remains to be labelled", hint=hint)
         more = {"annotator": self._named, PLANNED: len(self.rows)}
         rows = [{**row, **more} for row in self.rows]
@@ -321,31 +257,14 @@ class Labelling:
 
 
 def _check_options(options: DrawingOptions) -> None:
-    """Raise InputError for options that exclude each other, or an invalid time."""
+    """Raise InputError for options that exclude each other."""
     is_disputed = options.disputed
     choices = {
         "sample": options.sample is not None,
-        "minutes": options.minutes is not None,
         "disputed": is_disputed,
         "seed": is_disputed and bool(options.seed),
-        "again": is_disputed and options.again,
         "by": is_disputed and options.by is not None,
-        "more_disagreements": is_disputed and options.more_disagreements,
     }
     names = [option_name(name) for name, is_chosen in choices.items() if is_chosen]
     if len(names) > 1:
         raise InputError(f"{' and '.join(names)} exclude each other", hint="omit one of them")
-    minutes = options.minutes
-    if minutes is not None and not 0 < minutes < math.inf:
-        raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
-
-
-def _check_jury(run: RunRecord) -> None:
-    """Raise InputError for a run by a single judge, which disagrees with no other one."""
-    if not run.manifest.judge.jury:
-        name = option_name("more_disagreements")
-        raise InputError(
-            f"{name} is for a jury, and {run.directory} was judged by "
-            f"{run.manifest.card.name} only",
-            hint=f"omit {name}, or judge the data with several judges",
-        )

@@ -25,11 +25,10 @@ from localjudge.errors import InputError
 from localjudge.labels.shown_texts import find_metrics, statement_key
 from localjudge.run_directory.column_values import column_values
 from localjudge.run_directory.evaluations import Evaluation, verdict_rows
-from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import unknown_sample
-from localjudge.stats.interval import Flags, Floats, Indices
+from localjudge.stats.interval import Floats, Indices
 from localjudge.types import Sample, Scored, Verdict
 from localjudge.words import suggestion
 
@@ -46,17 +45,13 @@ class UnitPlace(NamedTuple):
 
 
 class _SampleUnits(NamedTuple):
-    """Verdicts of one sample: keys, the judge's labels, probabilities of 1 (NaN without one).
-
-    `divided`: whether the judges of a jury disagree.
-    """
+    """Verdicts of one sample: keys, the judge's labels, probabilities of 1 (NaN without one)."""
 
     sample_id: str
     cluster: int
     keys: Sequence[str]
     labels: Sequence[int]
     p_yes: Sequence[float]
-    divided: Sequence[bool]
 
 
 class UnitFrame:
@@ -85,7 +80,6 @@ class UnitFrame:
             return
         labels: list[int] = []
         p_yes: list[float] = []
-        divided: list[bool] = []
         for unit in evaluation.units:
             verdict = unit.verdict
             if not isinstance(verdict, Verdict):
@@ -93,12 +87,10 @@ class UnitFrame:
                 break
             labels.append(verdict.label)
             p_yes.append(_probability(verdict))
-            divided.append(is_divided(verdict.judges or {}))
         self._note_shares(evaluation.outcome, labels)
         if labels:
-            self._samples.append(
-                _SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes, divided)
-            )
+            sample = _SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes)
+            self._samples.append(sample)
 
     def _note_shares(self, outcome: Scored, labels: Sequence[int]) -> None:
         """Rule out the shares of 1 or of 0 as the score, if this score is another number."""
@@ -173,14 +165,6 @@ class UnitFrame:
         for sample in self._samples:
             probabilities += sample.p_yes
         return np.array(probabilities, dtype=np.float64)
-
-    @cached_property
-    def divided(self) -> Flags:
-        """Whether the judges of a jury disagree on the units (units,), False for a single judge."""
-        flags: list[bool] = []
-        for sample in self._samples:
-            flags += sample.divided
-        return np.array(flags, dtype=np.bool_)
 
     @cached_property
     def weights(self) -> Floats:

@@ -1,4 +1,4 @@
-"""Write statements to label as one private page, for annotators without a terminal.
+"""Write statements to label as a sheet, or as one private page, in the annotator's language.
 
     shared_words.js   marks words that a statement shares with the texts to compare
     evidence.js       marks the sentences that come closest to the statement, on request
@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from localjudge.labels.closest_sentences import ClosestSentence
+from localjudge.labels.label_sheet import EVIDENCE, SheetRow, write_sheet
 from localjudge.report.messages import Messages
 from localjudge.report.private_page import browser_offset, page_parts, write_page
 from localjudge.run_directory.result_rows import select_context
@@ -30,6 +31,26 @@ _STYLES = ("base.css", "label.css")
 _SCRIPTS = ("elements.js", "shared_words.js", "evidence.js", "decisions.js", "label.js")
 _NAMES = ("label_id", "draw", "sample_id", "metric", "position")
 _SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text", "source_text")
+
+
+def write_translated_sheet(
+    path: Path, rows: Sequence[SheetRow], *, language: Language = "en"
+) -> None:
+    """Write a sheet with instruction and questions in this language; see `write_sheet`.
+
+    Spreadsheets expect a comma between cells in English, and a semicolon in languages that have a
+    decimal comma.
+    """
+    messages = Messages(language)
+    translated = [{**row, "asks": messages.question(row["metric"]) or row["asks"]} for row in rows]
+    instruction = messages.plain("sheet.instruction")
+    if any(row.get(EVIDENCE) for row in rows):
+        about_evidence = messages.plain("sheet.evidence")
+        instruction = f"{instruction} {about_evidence}"
+    separator = ";"
+    if language == "en":
+        separator = ","
+    write_sheet(path, translated, instruction=instruction, separator=separator)
 
 
 def write_label_page(  # noqa: PLR0913 # what the page shows, each by its name

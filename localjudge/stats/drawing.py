@@ -13,14 +13,9 @@ import math
 
 import numpy as np
 
-from localjudge.stats.interval import Flags, Floats, Indices
+from localjudge.stats.interval import Floats, Indices
 
 STRATA = 5
-DISAGREEMENT_FACTOR = 2.0
-"""Factor of the size of a unit on which judges disagree, if a drawing takes these more often.
-
-Without effect on validity. `scripts/simulations/drawing_disagreements.py` compares it with others.
-"""
 MAX_POINTS = 1 << 22
 """Most points of a drawing: enough to hit every unit with a share above 3e-7."""
 _DOUBT = 0.1  # share of the way from a probability to 1/2
@@ -44,15 +39,9 @@ def uncertainty(p_yes: Floats) -> Floats:
     return np.sqrt(p * (1 - p))
 
 
-def drawing_sizes(weights: Floats, p_yes: Floats, divided: Flags | None = None) -> Floats:
-    """Return the sizes of units (units,) in a drawing: weight times uncertainty.
-
-    Units on which the judges of a jury are `divided` have `DISAGREEMENT_FACTOR` times this size.
-    """
-    sizes: Floats = weights * uncertainty(p_yes)
-    if divided is not None:
-        sizes = np.where(divided, DISAGREEMENT_FACTOR * sizes, sizes)
-    return sizes
+def drawing_sizes(weights: Floats, p_yes: Floats) -> Floats:
+    """Return the sizes of units (units,) in a drawing: weight times uncertainty."""
+    return weights * uncertainty(p_yes)
 
 
 def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> tuple[Indices, Indices]:

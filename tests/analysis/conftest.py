@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from second_opinion import second_opinion
 
 from localjudge import Run
 from localjudge.labels.drawing import DrawingOptions
@@ -75,14 +76,26 @@ def label(
     say: Callable[[str], Any] = label_words,
     n: int = 1_000,
     annotator: str = "ann",
+    *,
+    again: bool = False,
     **how: Any,
 ) -> Run:
-    """Give human labels to `n` drawn statements, or to all. `say` returns None to skip."""
-    labelling = Labelling(run, annotator, DrawingOptions(sample=n, **how))
+    """Give human labels to `n` drawn statements, or to all. `say` returns None to skip.
+
+    `again` labels statements that others may have labelled.
+    """
+    if again:
+        with second_opinion(run, annotator, sample=n, **how) as labelling:
+            _answer_all(labelling, say)
+    else:
+        _answer_all(Labelling(run, annotator, DrawingOptions(sample=n, **how)), say)
+    return run
+
+
+def _answer_all(labelling: Labelling, say: Callable[[str], Any]) -> None:
     for _ in range(len(labelling.rows)):
         answer = say(labelling.rows[0]["text"])
         if answer is None:
             labelling.skip()
         else:
             labelling.answer(answer)
-    return run

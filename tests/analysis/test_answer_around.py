@@ -183,7 +183,7 @@ def test_a_context_is_shown_with_the_id_that_a_citation_names(
     cited = Labelling(run, "ann", DrawingOptions(metrics=["citation_support"])).rows
     assert [row["context_ids"] for row in (*supported, *cited)] == [None] * 2 + [list(ids)] * 2
     assert f"context 2, id {ids[1]}" in printed(row_view(cited[0], 0, 2, {}))
-    write_sheet(tmp_path / "sheet.csv", cited, separator="comma")
+    write_sheet(tmp_path / "sheet.csv", cited)
     sheet = (tmp_path / "sheet.csv").read_text(encoding="utf-8-sig")
     assert f"[2, id {ids[1]}] {TOWNS[1]}" in sheet
     assert f"(id {ids[1]}) {TOWNS[1]}" in printed(sample_view(run, "towns"))

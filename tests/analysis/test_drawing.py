@@ -310,30 +310,11 @@ def test_any_keys_give_the_labels_of_a_plain_list(run: Run, pressed: list[str]) 
     assert all(turns)
 
 
-def test_minutes_set_the_number_of_drawn_statements(judged_run: JudgedRun) -> None:
-    """At 18 seconds a label, 2 minutes give 7 (6.67) new ones."""
-    run = judged_run()
-    for seed, metrics in ((0, None), (0, None), (3, None)):
-        labelling = Labelling(run, "ann", DrawingOptions(minutes=2, seed=seed, metrics=metrics))
-        assert len(labelling.rows) == 7
-        assert labelling.labelled == labelling.total - 7
-        while labelling.rows:
-            labelling.answer(1)
-    assert len(stored_labels(run.directory)) >= 21
-
-
-def test_a_second_annotator_gets_statements_that_others_labelled(judged_run: JudgedRun) -> None:
+def test_a_second_annotator_gets_statements_without_a_label(judged_run: JudgedRun) -> None:
+    """Bob gets the statements that ann left undecided, but not those she labelled."""
     run = judged_run()
     ann = Labelling(run, "ann", DrawingOptions(sample=5))
     for label in (1, 0, "?", 1):
         ann.answer(label)
-    bob = Labelling(run, "bob", DrawingOptions(sample=9, again=True))
-    assert (len(bob.rows), bob.labelled, bob.total) == (3, 0, 3)
-    bob.answer(1)
-    assert (
-        len(Labelling(run, "bob", DrawingOptions(sample=9, again=True)).rows),
-        bob.labelled,
-    ) == (2, 1)
-    # Bob gets the statements that ann left undecided, but not those she labelled.
     assert len(Labelling(run, "bob", DrawingOptions(sample=5)).rows) == 2
     assert len(Labelling(run, "ann", DrawingOptions(sample=5)).rows) == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from second_opinion import second_opinion
 
 from localjudge import DataError, InputError, Run, ScriptedEngine, calibrate, evaluate
 from localjudge.engine.scripted import unit_text
@@ -155,14 +156,14 @@ def test_units_without_evidence_are_remarked(tmp_path: Path) -> None:
 
 
 def test_a_sheet_has_no_evidence_unless_asked(run: Run, tmp_path: Path) -> None:
-    cells = sheet_cells(run.label(tmp_path / "plain.csv", separator="comma"))
+    cells = sheet_cells(run.label(tmp_path / "plain.csv"))
 
     assert len(cells) == len(CITIES)
     assert not {"evidence", "evidence_seen"} & cells[0].keys()
 
 
 def test_a_sheet_with_evidence_has_it_after_the_contexts(run: Run, tmp_path: Path) -> None:
-    path = run.label(tmp_path / "shown.csv", separator="comma", show_evidence=True)
+    path = run.label(tmp_path / "shown.csv", show_evidence=True)
     cells = sheet_cells(path)
 
     assert list(cells[0])[:4] == ["statement", "context", "evidence", "answer"]
@@ -213,7 +214,7 @@ def test_a_deleted_column_does_not_hide_that_evidence_was_shown(
     run: Run, tmp_path: Path, ending: str
 ) -> None:
     """The column `evidence` itself says so."""
-    sheet = run.label(tmp_path / f"sheet.{ending}", separator="comma", show_evidence=True)
+    sheet = run.label(tmp_path / f"sheet.{ending}", show_evidence=True)
     rows: list[dict[str, Any]] = []
     if ending == "csv":
         rows += sheet_cells(sheet)
@@ -339,11 +340,11 @@ def test_evidence_shown_at_once_marks_each_label(run: Run) -> None:
 
 
 def label_all(run: Run, annotator: str, opened: set[str], label: int = 1) -> None:
-    labelling = Labelling(run, annotator, DrawingOptions(again=bool(stored_labels(run.directory))))
-    while labelling.rows:
-        if labelling.rows[0]["sample_id"] in opened:
-            labelling.open_evidence()
-        labelling.answer(1 if label else 0)
+    with second_opinion(run, annotator) as labelling:
+        while labelling.rows:
+            if labelling.rows[0]["sample_id"] in opened:
+                labelling.open_evidence()
+            labelling.answer(1 if label else 0)
 
 
 def test_agreement_is_counted_with_and_without(run: Run) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from second_opinion import second_opinion
 
 from localjudge import Criterion, DataError, InputError, Run, ScriptedEngine
 from localjudge.judging.verify import Verification
@@ -289,10 +290,10 @@ def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
         ("ann", (1, 1, 1, 1, 1, 1, 0, 0, 0, 0)),
         ("bob", (1, 1, 1, 1, 1, 0, 0, 0, 0, 1)),
     ):
-        labelling = Labelling(run, name, DrawingOptions(sample=10, again=name == "bob"))
-        assert [row["label_id"] for row in labelling.rows] == statements
-        for answer in said:
-            labelling.answer(answer)  # type: ignore[arg-type]
+        with second_opinion(run, name, sample=10) as labelling:
+            assert [row["label_id"] for row in labelling.rows] == statements
+            for answer in said:
+                labelling.answer(answer)  # type: ignore[arg-type]
     found = labels(run)
     assert found.agreement is not None
     assert (found.agreement.statements, found.agreement.disputed) == (10, 2)

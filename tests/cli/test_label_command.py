@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from second_opinion import second_opinion
 
 from localjudge import Run
 from localjudge.run_directory.label_file import stored_labels
+from localjudge.run_directory.run_record import RunRecord
 from tests.cli.conftest import Call, write_rows
 from tests.conftest import ScriptedRun
 
@@ -250,7 +252,10 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
         (("label", "none", "--out", "s.csv"), "none contains no run"),
         (("label", "run"), "no terminal"),
         (("label", "run", "--language", "de"), "--language is"),
-        (("label", "run", "--page", "p.html", "--separator", "tab"), "--separator is for"),
+        (("label", "run", "--page", "p.html", "--separator", "tab"), "--language de"),
+        (("label", "run", "--again"), "the same page or sheet"),
+        (("label", "run", "--more-disagreements"), "omit it"),
+        (("label", "run", "--minutes", "5"), "--sample 50"),
         (("label", "run", "--metrics", "context_recal"), "did you mean context_recall"),
         (("label", "run", "--json"), "prints no JSON"),
         (("label", "run", "--sample", "0"), "Invalid value for '--sample'"),
@@ -258,14 +263,12 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
             ("label", "run", "--seed", str(10**18), "--out", "s.csv"),
             "seed must have at most 18 digits",
         ),
-        (("label", "run", "--minutes", "nan", "--out", "s.csv"), "minutes must be"),
         (
-            ("label", "run", "--minutes", "5", "--sample", "5", "--out", "s.csv"),
+            ("label", "run", "--disputed", "--sample", "5", "--out", "s.csv"),
             "exclude each other",
         ),
         (("label", "run", "--out", "there.csv"), "already exists"),
         (("label", "run", "--out", "sheet.txt"), "is not a sheet"),
-        (("label", "run", "--again", "--out", "s.csv"), "no drawn statement remains"),
         (("label", "run", "--read", "run"), "none of the 0 labels"),
         (("label", "run", "--read", "s.csv", "--sample", "5"), "--sample"),
         (("label", "run", "--read", "s.csv", "--out", "t.csv"), "--out"),
@@ -313,12 +316,11 @@ def test_a_run_without_evidence_cannot_show_it(
 
 
 def test_a_finished_drawing_suggests_the_next_step(call: Call, run: Run) -> None:
-    """Draw more, ask another annotator, or name the annotator."""
+    """Draw more, or name the annotator."""
     call("label", "run", "--sample", "2", "--out", "s.jsonl")
     fill("s.jsonl", {})
     call("label", "run", "--read", "s.jsonl", "--annotator", "ann")
-    for arguments, hint in (((), "--sample"), (("--again", "--annotator", "ann"), "ann")):
-        assert hint in call("label", "run", "--sample", "2", *arguments, "--out", "more.csv")[2]
+    assert "--sample" in call("label", "run", "--sample", "2", "--out", "more.csv")[2]
     call("label", "run", "--out", "all.jsonl")
     fill("all.jsonl", {})
     assert "ann labelled" in call("label", "run", "--read", "all.jsonl")[2]
@@ -399,14 +401,9 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(
     assert {(row.annotator, row.way) for row in rows_kept} == {("ann", "terminal")}
     # 1 was undone and its statement postponed, so 0 labels the next one.
     assert rows_kept[3].key == rows_kept[4].key != rows_kept[5].key
-    with in_a_terminal("label", "run", "--sample", "6", "--again", "--annotator", "bob") as (
-        process,
-        controller,
-    ):
-        seen(controller, "0 of 3 answered")
-        os.write(controller, b"111")
-        assert "3 statements with several labels: 33 % agreement" in seen(controller, "next: ")
-        assert process.wait(timeout=60) == 0
+    with second_opinion(RunRecord.open(Path("run")), "bob", sample=6) as bob:
+        while bob.rows:
+            bob.answer(1)
     with in_a_terminal("label", "run", "--disputed", "--annotator", "carol") as (
         process,
         controller,

@@ -140,7 +140,7 @@ def test_each_call_of_main_logs_once_to_the_current_stderr(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    [("run", "--threshold"), ("run", "--width"), ("label", "--minutes")],
+    [("run", "--threshold"), ("run", "--width")],
 )
 def test_a_decimal_comma_gets_a_hint(command: str, name: str, call: Call) -> None:
     code, _, errors = call(command, "x", name, "0,5")

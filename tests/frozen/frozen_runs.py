@@ -200,11 +200,13 @@ def _make_labelled(folder: Path) -> None:
 def _make_labels(folder: Path, name: str) -> localjudge.Run:
     """Label a run by two annotators, who differ on some statements, of which one is settled."""
     run = _evaluate(folder / name)
-    for annotator, again, sample in (("ann", False, 60), ("bob", True, 30)):
-        sheet = folder / f"{name}-{annotator}.jsonl"
-        metrics = ["faithfulness", "context_recall"]
-        run.label(sheet, sample=sample, metrics=metrics, annotator=annotator, again=again, seed=5)
+    sheets = {"ann": folder / f"{name}-ann.jsonl", "bob": folder / f"{name}-bob.jsonl"}
+    metrics = ["faithfulness", "context_recall"]
+    for annotator, sample in (("ann", 60), ("bob", 30)):
+        sheet = sheets[annotator]
+        run.label(sheet, sample=sample, metrics=metrics, annotator=annotator, seed=5)
         _fill(sheet, annotator)
+    for annotator, sheet in sheets.items():
         run.read_labels(sheet, annotator)
         sheet.unlink()
         run = localjudge.Run.open(folder / name)
@@ -257,7 +259,10 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "labelled": _make_labelled,
     "calibrated": _make_calibrated,
 }
-MODELS = ("lexical", "jury", "weighted")
+EARLIER = ("ended",)
+"""Runs made with options that have ended: labels of more disagreements, and a second opinion."""
+NAMES = (*MAKERS, *EARLIER)
+MODELS = ("lexical", "jury", "weighted", *EARLIER)
 """Runs by models; the others are by a scripted engine."""
 STOPPED_BY_SCORES = ("weighted", "stopped")
 """Runs that labels cannot correct."""
@@ -331,7 +336,7 @@ def look(name: str, folder: Path) -> dict[str, Any]:
     if name in STOPPED_BY_SCORES:
         return views
     _call("label", name, "--out", "sheet.csv", "--sample", "12", "--seed", "4",
-          "--annotator", "dora", "--separator", "comma")  # fmt: skip
+          "--annotator", "dora")  # fmt: skip
     views["sheet"] = (folder / "sheet.csv").read_text(encoding="utf-8-sig")
     return views
 

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 import localjudge
-from tests.frozen.frozen_runs import MAKERS, MODELS, RESULTS, look, read_views, unpack
+from tests.frozen.frozen_runs import MAKERS, MODELS, NAMES, RESULTS, look, read_views, unpack
 
 _TABLES = ("export", "sheet")
 
 
 def _names(*chosen: str) -> list[Any]:
     names: list[Any] = []
-    for name in chosen or MAKERS:
+    for name in chosen:
         marks = []
         if name in MODELS:
             marks.append(pytest.mark.engine)
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", _names())
+@pytest.mark.parametrize("name", _names(*NAMES))
 def test_a_frozen_run_is_shown_and_verified_as_before(name: str, folder: Path) -> None:
     unpack(name, folder)
     before = read_views(name)
@@ -49,7 +49,7 @@ def test_a_frozen_run_is_shown_and_verified_as_before(name: str, folder: Path) -
         assert _lacking(_parse(view, frozen), _parse(view, after[view]), view) == []
 
 
-@pytest.mark.parametrize("name", _names())
+@pytest.mark.parametrize("name", _names(*MAKERS))
 def test_a_frozen_run_is_repeated_with_the_same_results(name: str, folder: Path) -> None:
     frozen = unpack(name, folder / "frozen")
     MAKERS[name](folder)

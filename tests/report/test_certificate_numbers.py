@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from second_opinion import second_opinion
 
 from localjudge import Run, ScriptedEngine
 from localjudge.labels.drawing import DrawingOptions
@@ -81,13 +82,13 @@ def label_run(run: Run, folder: Path) -> None:
     rows = Labelling(run, "ann", DrawingOptions(sample=75, by="unit")).rows_to_send()
     sheet = [{**row, "human": truth(row["text"]), "source_text": None} for row in rows]
     read_labels(run, written(folder / "ann.jsonl", *sheet), "ann")
-    again = Labelling(run, "bo", DrawingOptions(again=True))
-    while again.rows:
-        text = again.rows[0]["text"]
-        label = truth(text)
-        if int(text.split()[1]) % 5 == 0:
-            label = 1 - label
-        again.answer(label)  # type: ignore[arg-type]
+    with second_opinion(run, "bo", sample=75, by="unit") as again:
+        while again.rows:
+            text = again.rows[0]["text"]
+            label = truth(text)
+            if int(text.split()[1]) % 5 == 0:
+                label = 1 - label
+            again.answer(label)  # type: ignore[arg-type]
     settling = Labelling(run, "carol", DrawingOptions(disputed=True))
     while settling.rows:
         settling.answer(truth(settling.rows[0]["text"]))  # type: ignore[arg-type]

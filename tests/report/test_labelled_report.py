@@ -2,16 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
+from second_opinion import second_opinion
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelled_statements import disagreements, measure_certainty
-from localjudge.labels.labelling import Labelling
 from localjudge.report.label_views import disagreements_view
 from localjudge.report.sample_views import sample_view
 from tests.report.conftest import EVIL, HOSTILE, Open, PageReader, print_lines
@@ -20,11 +18,11 @@ ANSWERS = {"It rains.": (1, 1), "It snows.": (1, 0), "It is red.": (0, 0), "It p
 """Of ann and of bob."""
 
 
-def answer(run: Run, annotator: str, **how: Any) -> None:
-    labelling = Labelling(run, annotator, DrawingOptions(**how))
-    while labelling.rows:
-        first, second = ANSWERS.get(labelling.rows[0]["text"], (1, 0))
-        labelling.answer(first if annotator == "ann" else second)  # type: ignore[arg-type]
+def answer(run: Run, annotator: str) -> None:
+    with second_opinion(run, annotator) as labelling:
+        while labelling.rows:
+            first, second = ANSWERS.get(labelling.rows[0]["text"], (1, 0))
+            labelling.answer(first if annotator == "ann" else second)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +72,7 @@ def labelled_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
     verdicts = (run.directory / "verdicts.jsonl").read_bytes()
     for annotator in ("ann", "bob"):
-        answer(run, annotator, again=annotator == "bob")
+        answer(run, annotator)
     assert (run.directory / "verdicts.jsonl").read_bytes() == verdicts
     return run
 
