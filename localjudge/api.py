@@ -49,7 +49,6 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     min_valid_mass: float | None = None,
     threshold: float | None = None,
     calibration: CalibrationLike | Sequence[CalibrationLike] | None = None,
-    weights: Mapping[str, float] | None = None,
     max_failed: int | None = None,
     profile: str | Path | ProfileFolder | None = None,
     reasons: Reasons | None = None,
@@ -71,7 +70,6 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     seed: int | None = None,
     shard: str | None = None,
     until: str | Sequence[str] | None = None,
-    width: float | None = None,
     budget: str | None = None,
 ) -> Run:
     """Score data with a local judge. Scores are in [0, 1]; no data leaves your machines.
@@ -112,7 +110,6 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     threshold: smallest probability of a verdict 1, in [0, 1] (0.5).
     calibration: name or file of a calibration, or a result of `calibrate`, or several; their
         thresholds apply to the metrics that ask their questions.
-    weights: weight of each of several judges, such as {"lexical": 0.3}; None for equal influence.
     min_valid_mass: minimum probability in [0, 1] of valid answers; below it there is no verdict
         (0.01).
     max_failed: failed samples tolerated per metric before its mean is withheld (None: 1 % of the
@@ -138,8 +135,6 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
         order, by `seed`, until all are decided. "context_recall.delta>=-0.02" compares with the
         baseline, an earlier run. The intervals of such a run are confidence sequences. `Run.check`
         with the same gates gives the results.
-    width: judge samples in random order until the interval of every metric is at most this wide,
-        from 0.001 to 1.
     budget: judge as many samples in random order as fit into a time: "90s", "30m", "2h".
     reuse: one or more runs of the same judge with answers to reuse, such as all shards; only new
         questions are asked.
@@ -231,7 +226,6 @@ def calibrate(  # noqa: PLR0913
     progress: Progress | bool | None = None,
     threads: int | None = None,
     min_valid_mass: float | None = None,
-    weights: Mapping[str, float] | None = None,
     profile: str | Path | ProfileFolder | None = None,
     reasons: Reasons | None = None,
     n_ctx: int | None = None,

@@ -68,7 +68,6 @@ class Judge:
         min_valid_mass: float | None = None,
         threshold: float | None = None,
         calibration: CalibrationLike | Sequence[CalibrationLike] | None = None,
-        weights: Mapping[str, float] | None = None,
         max_failed: int | None = None,
         profile: str | Path | ProfileFolder | None = None,
         reasons: Reasons | None = None,

@@ -16,7 +16,7 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine
-from localjudge.judging.settings import RunSettings
+from localjudge.judging.settings import SETTINGS
 from localjudge.metrics import catalog
 from localjudge.run_directory import run_record
 
@@ -32,7 +32,7 @@ def evaluated(out: Path, **options: Any) -> Run:
 def test_every_setting_is_an_argument_that_help_explains() -> None:
     """Declared, so that editors complete them; `criteria` are metrics in Python."""
     parameters = inspect.signature(localjudge.evaluate).parameters
-    assert RunSettings.model_fields.keys() - {"criteria"} <= parameters.keys()
+    assert SETTINGS.keys() - {"criteria"} <= parameters.keys()
     words = " ".join((localjudge.evaluate.__doc__ or "").split())
     for name in parameters:
         assert re.search(rf"\b{name}(, \w+)?: |, {name}: ", words), name

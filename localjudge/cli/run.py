@@ -147,7 +147,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
         print_json(_values(run, result, report))
     else:
         show(*_views(run, result, report, is_demo=options["demo"]))
-    if not result.passed or _is_too_wide(run, run_settings.width):
+    if not result.passed:
         return ExitCode.GATE_MISSED
     # Only failures that the user allowed explicitly count as done.
     allowed = run.manifest.environment.settings.max_failed or 0
@@ -169,19 +169,6 @@ def _views(run: RunRecord, result: Check, report: Path | None, *, is_demo: bool)
         views += verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC)
     views.append(summary_view(run, labels=result.labels, advice=names_next_step()))
     return [*views, *gate_views(result, report)]
-
-
-def _is_too_wide(run: RunRecord, width: float | None) -> bool:
-    """Return whether an interval is wider than --width, or missing."""
-    if width is None:
-        return False
-    for metric in run.values():
-        if metric.ci95 is None:
-            return True
-        low, high = metric.ci95
-        if high - low > width:
-            return True
-    return False
 
 
 def _arguments(

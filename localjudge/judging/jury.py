@@ -24,7 +24,6 @@ from localjudge.run_directory.identity import JudgeIdentity, JuryMember, find_re
 from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
 from localjudge.run_directory.reuse import AnswerMemory
 from localjudge.types import Combination, JudgeCard, ScaleKind, VerdictRule
-from localjudge.words import option_name
 
 _RELEVANCE = frozenset({"relevance_chunk", "relevance_sentence", "usefulness"})
 _NO_ENGINE: Mapping[str, Any] = {"engine": "jury"}
@@ -214,7 +213,7 @@ class Jury:
         """
         if combination.weights.keys() != set(self.names):
             problem = f"weights are for {', '.join(sorted(combination.weights))}"
-            hint = f"{option_name('weights')} gives each of them a weight"
+            hint = "name the judges of the calibration or the run"
             raise InputError(f"{problem}, and the judges are {', '.join(self.names)}", hint=hint)
         able = [judge.name for judge in self.judges_for(metric)]
         weights = {name: combination.weights[name] for name in able}
@@ -222,7 +221,7 @@ class Jury:
             names = " and ".join(able)
             raise InputError(
                 f"the weight of {names} is 0, and no other judge can answer {metric.name}",
-                hint=f"give a judge a weight above 0, or omit {metric.name}",
+                hint=f"omit {metric.name}, or use another calibration",
             )
         return combination._replace(weights=weights)
 
@@ -267,7 +266,7 @@ class Jury:
 
 
 def _find_combination(metric: Metric, settings: RunSettings) -> Combination | None:
-    """Return the weights of a calibration of the metric's question, or of the settings."""
+    """Return the weights of a calibration of the metric's question, or of an earlier run."""
     question = get_question(metric.name)
     for calibration in reversed(settings.calibration):
         if calibration.question == question:

@@ -30,7 +30,7 @@ from localjudge.metrics.catalog import list_tasks
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import JudgeIdentity
 from localjudge.run_directory.request_keys import canonical_sha256
-from localjudge.words import option, option_name
+from localjudge.words import option
 
 JudgeNames = JudgeName | Sequence[JudgeName]
 """A judge, or several that make one verdict together."""
@@ -50,8 +50,7 @@ def use_jury(
 
     An open jury gets the prompts of these settings and stays open, as does an `engine`, which
     replaces the model. Raises ModelError if a model cannot be found or used, InputError for an
-    invalid judge, the same judge twice, weights of one judge, or a cluster with an engine of the
-    caller.
+    invalid judge, the same judge twice, or a cluster with an engine of the caller.
     """
     if isinstance(judge, Jury):
         yield judge.with_settings(settings)
@@ -62,9 +61,6 @@ def use_jury(
         yield Jury([wrap_engine(engine, settings)], settings)
     else:
         jury_name, names = _expand_jury(_list_names(judge))
-        if len(names) == 1 and settings.weights:
-            hint = f"name several judges, or omit {option_name('weights')}"
-            raise InputError(f"{option_name('weights')} is for several judges", hint=hint)
         with joined(settings.ray), ExitStack() as undo:
             judges = _open_each(names, settings, progress, undo, keep_open=keep_open)
             jury = Jury(judges, settings, name=jury_name, keep_open=keep_open, progress=progress)

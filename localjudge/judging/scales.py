@@ -22,7 +22,7 @@ from localjudge.run_directory.identity import PromptsIdentity, is_asked_as_regis
 from localjudge.run_directory.jury import KINDS, SMALLEST_SCALE, compute_scale
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import Answer, Attribution, NoAnswer, ScaleKind, Task
-from localjudge.words import numbered, option_name, roughly
+from localjudge.words import numbered, roughly
 
 PASSAGES = 8
 """Passages of twelve items: 64 statements and 32 items of relevance."""
@@ -69,7 +69,7 @@ def measure_scale(judge: SingleJudge, kind: ScaleKind, progress: Progress) -> fl
     probabilities = [answer.p_yes for answer in answers if isinstance(answer, Answer)]
     if len(probabilities) < _MIN_ANSWERS:
         problem = f"the judge {judge.card.name} answered {len(probabilities)} of {items} of {kind}"
-        hint = f"give its weight: {option_name('weights')}"
+        hint = "omit this judge, or register it with its scale (docs/judges.md)"
         raise InputError(f"{problem}, so it has no scale", hint=hint)
     return compute_scale(probabilities)
 

@@ -54,11 +54,8 @@ class RunSettings(EngineSettings):
     min_valid_mass: Annotated[float, Setting(calibration=True)] = Field(default=0.01, ge=0, le=1)
     """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any
     answer."""
-    weights: Annotated[
-        Mapping[str, JudgeWeight], Setting("Judge", metavar="JUDGE=W", calibration=True)
-    ] = Field(default_factory=dict)
-    """Weight of each of several judges (may be repeated). Default: equal influence, by their
-    scales."""
+    weights: Mapping[str, JudgeWeight] = Field(default_factory=dict)
+    """Weights of several judges in runs of earlier versions; now, calibrations have them."""
     language: Annotated[str, Setting("Data", everyday=True)] = "en"
     """Language of the sentence rules (a spaCy language code)."""
     segmenter: Annotated[str | None, Setting()] = None
@@ -125,10 +122,6 @@ class RunSettings(EngineSettings):
     ] = ()
     """A gate: judge samples in random order, and stop when every such gate is decided (may be
     repeated)."""
-    width: Annotated[float | None, Setting("Evidence", metavar="W", data=True, stops=True)] = Field(
-        default=None, ge=0.001, le=1
-    )
-    """Judge samples in random order until the interval of every metric is at most this wide."""
     budget: Annotated[str | None, Setting("Evidence", metavar="TIME", data=True, stops=True)] = None
     """Judge as many samples in random order as fit in this time: 90s, 30m, 2h."""
     shard: Annotated[str | None, Setting("Data", metavar="I/N", data=True, part=True)] = None
@@ -202,7 +195,7 @@ class RunSettings(EngineSettings):
     @property
     def optional_stopping(self) -> bool:
         """Whether scores decide when the run stops."""
-        return bool(self.until) or self.width is not None
+        return bool(self.until)
 
     @property
     def stops_by(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Judge samples in random order until an aim is reached: `--until`, `--width`, `--budget`.
+"""Judge samples in random order until gates are decided or the time is over.
 
     order       0  7  3  5 ...     samples by the sha256 of seed and id, or whole groups by seed
                                    and group
@@ -28,15 +28,12 @@ from localjudge.run_directory.summary import ALL_JUDGED, MetricSummary
 from localjudge.run_directory.totals import allowed_failures
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import (
-    WIDTH_EXPONENT,
     GateOutcome,
     decide,
-    samples_needed,
     samples_to_decide,
 )
 from localjudge.words import numbered
 
-_NOT_REACHED = "not reached"
 _CHECKED_EVERY = 0.01
 """Beyond a hundred samples, check only after each additional 1 %."""
 _PILOT_SAMPLES = 20
@@ -54,14 +51,13 @@ class AimStatus(NamedTuple):
     words: str
     decided: bool
     needed: int | None
-    undecided: str = "not decided"
 
     @property
     def at_the_end(self) -> str:
         """The words after the last sample, with the sample size needed for a missed aim."""
         if self.decided:
             return self.words
-        words = f"{self.words}: {self.undecided}"
+        words = f"{self.words}: not decided"
         if not self.needed:
             return words
         return f"{words}, about {numbered(self.needed, 'sample')} would do"
@@ -198,27 +194,11 @@ class Stopping:
         return statuses
 
     def aim_statuses(self) -> list[AimStatus]:
-        """Return the status of each gate, and of the width of each metric."""
-        width = self.plan.settings.width
-        if width is None and not self._gates:
+        """Return the status of each gate."""
+        if not self._gates:
             return []
         summaries = self._totals.metrics
-        statuses = [self._check_gate(gate, summaries[gate.metric]) for gate in self._gates]
-        if width is not None:
-            for name, summary in summaries.items():
-                statuses.append(self._check_width(name, summary.interval, width))
-        return statuses
-
-    def _check_width(self, name: str, interval: Interval | None, max_width: float) -> AimStatus:
-        words = _describe(name, interval, signed=False)
-        if interval is None or interval.limits is None:
-            words = f"{words}, needs a width of {max_width:g}"
-            return AimStatus(words, decided=False, needed=None, undecided=_NOT_REACHED)
-        width = interval.high - interval.low
-        words = f"{words}, {width:.2g} wide, needs at most {max_width:g}"
-        scored = samples_needed(interval, width, max_width, WIDTH_EXPONENT)
-        needed = self._extrapolate(interval, scored)
-        return AimStatus(words, width <= max_width, needed, undecided=_NOT_REACHED)
+        return [self._check_gate(gate, summaries[gate.metric]) for gate in self._gates]
 
     def _check_gate(self, gate: Gate, summary: MetricSummary) -> AimStatus:
         name = gate.metric

@@ -5,7 +5,7 @@ from typing import Any
 
 from localjudge import model_registry
 from localjudge.errors import InputError, ModelError
-from localjudge.judging.settings import SETTINGS, RunSettings, checked, settings_with
+from localjudge.judging.settings import RunSettings, checked, settings_with
 from localjudge.run_directory.directory import MANIFEST, excerpt, validated
 from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.run_record import RunRecord
@@ -25,7 +25,7 @@ def read_run_settings(manifest: Manifest, **changed: Any) -> RunSettings:
     stored = dict(manifest.environment.settings)
     for name in settings_with("typed"):
         stored.pop(name, None)
-    values = {name: stored[name] for name in SETTINGS if name in stored}
+    values = {name: stored[name] for name in RunSettings.model_fields if name in stored}
     if not manifest.judge.jury:
         values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")
     for name in changed:

@@ -26,7 +26,6 @@ class KeptSettings(ManifestPart):
     seed: int = 0
     shard: str | None = None
     until: tuple[str, ...] = Field(default=(), strict=False)
-    width: float | None = None
     criteria: tuple[Criterion, ...] = Field(default=(), strict=False)
     calibration: tuple[Calibration, ...] = Field(default=(), strict=False)
 

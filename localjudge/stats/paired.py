@@ -34,10 +34,6 @@ from localjudge.stats.interval import (
 from localjudge.stats.looks import look_at
 from localjudge.stats.sequence import METHOD, sequence_interval
 
-WIDTH_EXPONENT = 2.1
-"""Exponent for the width of a confidence sequence, by simulation: 60 to 300 verdicts with means of
-0.5 to 0.97.
-"""
 _SEQUENCE_EXPONENT = 1.6
 # A mean of decimal scores may differ from a decimal threshold in its last bits.
 _ON_THRESHOLD = 1e-9
@@ -67,29 +63,19 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Gate
 def samples_to_decide(interval: Interval, threshold: float) -> int | None:
     """Return the total sample size that would decide an undecided gate at the same mean.
 
-    None if the mean equals the threshold.
+        n (half width / distance)^2,   or with the exponent 1.6 for a confidence sequence
+
+    None if the mean equals the threshold. Source: W. G. Cochran (1977), Sampling Techniques,
+    chapter 4.
     """
     distance = abs(interval.mean - threshold)
     if distance < _ON_THRESHOLD:
         return None
     half_width = _half_width(interval, below=interval.mean > threshold)
-    return samples_needed(interval, half_width, distance)
-
-
-def samples_needed(
-    interval: Interval,
-    length: float,
-    goal: float,
-    sequence_exponent: float = _SEQUENCE_EXPONENT,
-) -> int:
-    """Return the total sample size that would shrink a length of the interval to the goal.
-
-        n (length / goal)^2,   or with the exponent `sequence_exponent` for a confidence sequence
-
-    Source: W. G. Cochran (1977), Sampling Techniques, chapter 4.
-    """
-    exponent = sequence_exponent if interval.method == METHOD else 2.0
-    return max(interval.n + 1, math.ceil(interval.n * math.pow(length / goal, exponent)))
+    exponent = 2.0
+    if interval.method == METHOD:
+        exponent = _SEQUENCE_EXPONENT
+    return max(interval.n + 1, math.ceil(interval.n * math.pow(half_width / distance, exponent)))
 
 
 def labels_needed(

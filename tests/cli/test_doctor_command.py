@@ -10,6 +10,9 @@ import random_model
 import localjudge
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.judging.job import open_job
+from localjudge.judging.plan import plan
+from localjudge.judging.settings import checked
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 from tests.cli.conftest import Call, called
 
@@ -202,13 +205,8 @@ def test_a_jury_is_examined_and_its_runs_carry_the_finding(
             ROWS, judge="bundled", metrics=metric, out=tmp_path / metric, progress=False
         )
         assert "96 items" in str(run.judge.examined)
-    weights = {"reader": 1.0, "lexical": 1.0}
-    run = localjudge.evaluate(
-        ROWS,
-        judge="bundled",
-        metrics="faithfulness",
-        out=tmp_path / "other",
-        weights=weights,
-        progress=False,
-    )
-    assert "96 items" not in str(run.judge.examined)
+    settings = checked({}).model_copy(update={"weights": {"reader": 1.0, "lexical": 1.0}})
+    with open_job(
+        plan(ROWS, "faithfulness", settings), judge="bundled", out=tmp_path / "other"
+    ) as job:
+        assert "96 items" not in str(job.run().judge.examined)

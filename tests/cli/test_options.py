@@ -138,13 +138,9 @@ def test_each_call_of_main_logs_once_to_the_current_stderr(monkeypatch: pytest.M
         stream.close()
 
 
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [("run", "--threshold"), ("run", "--width")],
-)
-def test_a_decimal_comma_gets_a_hint(command: str, name: str, call: Call) -> None:
-    code, _, errors = call(command, "x", name, "0,5")
+def test_a_decimal_comma_gets_a_hint(call: Call) -> None:
+    code, _, errors = call("run", "x", "--threshold", "0,5")
     assert code == ExitCode.NOTHING_JUDGED
-    assert name in errors
+    assert "--threshold" in errors
     assert "'0,5'" in errors
     assert "0.5" in errors

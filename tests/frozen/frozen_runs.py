@@ -150,20 +150,6 @@ def _make_jury(folder: Path) -> None:
     _evaluate(folder / "jury", judge=judges, metrics=JURY_METRICS, min_valid_mass=0, threads=1)
 
 
-def _make_weighted(folder: Path) -> None:
-    judges = ["lexical", _make_small_model(folder)]
-    _evaluate(
-        folder / "weighted",
-        judge=judges,
-        weights={"lexical": 0.5, "small": 0.25},
-        metrics=JURY_METRICS,
-        min_valid_mass=0,
-        threads=1,
-        width=0.9,
-        seed=2,
-    )
-
-
 def _make_shards(folder: Path) -> None:
     shards = [folder / "shard-1", folder / "shard-2"]
     for number, shard in enumerate(shards, 1):
@@ -249,7 +235,6 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "single": _make_single,
     "lexical": _make_lexical,
     "jury": _make_jury,
-    "weighted": _make_weighted,
     "shard-1": _make_shards,
     "merged": _make_shards,
     "stopped": _make_stopped,
@@ -259,10 +244,14 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "labelled": _make_labelled,
     "calibrated": _make_calibrated,
 }
-EARLIER = ("ended",)
-"""Runs made with options that have ended: labels of more disagreements, and a second opinion."""
+EARLIER = ("weighted", "ended")
+"""Runs made with options that have ended, which cannot be repeated.
+
+weighted   a jury with weights, stopped by the width of its intervals
+ended      a jury with weights; labels of more disagreements, and a second opinion
+"""
 NAMES = (*MAKERS, *EARLIER)
-MODELS = ("lexical", "jury", "weighted", *EARLIER)
+MODELS = ("lexical", "jury", *EARLIER)
 """Runs by models; the others are by a scripted engine."""
 STOPPED_BY_SCORES = ("weighted", "stopped")
 """Runs that labels cannot correct."""

@@ -166,7 +166,7 @@ def test_a_finished_run_has_nothing_to_measure(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"until": "context_recall>=0.2"}, {"width": 0.4}, {"until": "context_recall>=0.7"}],
+    [{"until": "context_recall>=0.2"}, {"until": "context_recall>=0.7"}],
 )
 def test_a_run_that_stops_early_uses_the_answers_of_its_dry_run(
     tmp_path: Path, options: dict[str, Any]

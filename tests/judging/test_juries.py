@@ -5,6 +5,7 @@ import math
 import re
 import shutil
 import sqlite3
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import pytest
 import random_model
 
 import localjudge
-from localjudge import model_registry
+from localjudge import judging, model_registry
 from localjudge.engine import opening
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, ModelError
-from localjudge.judging import judges
+from localjudge.judging.job import open_job
+from localjudge.judging.judges import JUDGE_VARIABLE
+from localjudge.judging.plan import plan
+from localjudge.judging.settings import RunSettings, checked
 from localjudge.judging.verify import verify_run
 from localjudge.judging.verify_files import alterations
 from localjudge.model_registry import ModelFile
@@ -80,8 +84,30 @@ def evaluate(judge: object, out: Path, **options: Any) -> localjudge.Run:
     return localjudge.evaluate(rows, judge=judge, out=out, **settings)  # type: ignore[arg-type]
 
 
-def jury(small: str, out: Path, **options: Any) -> localjudge.Run:
-    return evaluate(["lexical", small], out, **{"weights": WEIGHTS, **options})
+def weigh(weights: Mapping[str, float], **options: Any) -> RunSettings:
+    """Return settings with weights, as in runs of earlier versions."""
+    settings = checked({"threads": 1, "min_valid_mass": 0, **options})
+    return RunSettings.model_validate({**vars(settings), "weights": weights})
+
+
+def jury(
+    judges: str | Sequence[str],
+    out: Path,
+    *,
+    rows: Any = ROWS,
+    metrics: Any = METRICS,
+    weights: Mapping[str, float] = WEIGHTS,
+    **options: Any,
+) -> localjudge.Run:
+    """Return a run of judges, or of the lexical judge and another one.
+
+    Their scales are not measured, because they have weights.
+    """
+    if isinstance(judges, str):
+        judges = ["lexical", judges]
+    planned = plan(rows, metrics, weigh(weights, **options))
+    with open_job(planned, judge=judges, out=out, progress=Progress()) as job:
+        return localjudge.Run.of(job.run())
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -160,9 +186,8 @@ def test_other_judges_than_those_of_a_jury_cannot_verify_its_run(
 
 def test_any_order_of_judges_has_the_same_bytes(small: str, tmp_path: Path) -> None:
     first = jury(small, tmp_path / "first")
-    second = evaluate(
-        [small, "lexical"], tmp_path / "second", weights=dict(reversed(WEIGHTS.items()))
-    )
+    weights = dict(reversed(WEIGHTS.items()))
+    second = jury([small, "lexical"], tmp_path / "second", weights=weights)
     assert contents(tmp_path / "first") == contents(tmp_path / "second")
     assert first.manifest.signature == second.manifest.signature
 
@@ -227,20 +252,6 @@ def test_answers_of_other_judges_are_not_reused(small: str, other: str, tmp_path
         jury(small, tmp_path / "jury", reuse=[alone])
 
 
-def test_a_run_can_be_rescored_with_other_weights_without_asking(
-    small: str, tmp_path: Path
-) -> None:
-    run = jury(small, tmp_path / "run")
-    expected = jury(small, tmp_path / "expected", weights={"lexical": 2.0, "small": 0.0})
-    weights = {"lexical": 2.0, "small": 0.0}
-    rescored = localjudge.evaluate(
-        reuse=[run], out=tmp_path / "rescored", weights=weights, progress=False
-    )
-    assert contents(tmp_path / "rescored") == contents(tmp_path / "expected")
-    assert asked(rescored) == 0
-    assert expected.manifest.signature == rescored.manifest.signature
-
-
 def test_shards_merge_to_the_bytes_of_one_run(small: str, tmp_path: Path) -> None:
     jury(small, tmp_path / "whole")
     shards = [jury(small, tmp_path / f"shard-{number}", shard=f"{number}/2") for number in (1, 2)]
@@ -288,7 +299,7 @@ def test_a_failing_judge_fails_the_verdict_with_its_name(other: str, tmp_path: P
     """The other model has room for 1,024 tokens, and a token per byte."""
     row = {"id": "long", "response": "x" * 2000, "retrieved_contexts": ["It opened.", "It is red."]}
     weights = {"lexical": 1.0, "other": 1.0}
-    run = evaluate(
+    run = jury(
         ["lexical", other],
         tmp_path / "run",
         rows=[row],
@@ -321,7 +332,7 @@ def test_judges_of_one_name_get_the_beginning_of_their_checksum(
     sums = [localjudge.Judge.open(path, threads=1).card.sha256 for path in (small, str(twin))]
     names = [f"small-{checksum[:8]}" for checksum in sums if checksum]
     weights = dict.fromkeys(names, 1.0)
-    run = evaluate([small, str(twin)], tmp_path / "run", metrics="faithfulness", weights=weights)
+    run = jury([small, str(twin)], tmp_path / "run", metrics="faithfulness", weights=weights)
     assert list(run.manifest.judge.jury) == sorted(names)
 
 
@@ -332,16 +343,18 @@ def test_a_jury_of_one_is_the_judge(small: str, tmp_path: Path) -> None:
     assert one.manifest.signature == alone.manifest.signature
 
 
-@pytest.mark.parametrize(
-    ("judge", "weights"),
-    [("lexical", {"lexical": 1.0}), ("both", {"lexical": 1.0}), ("both", {"a": 1.0, "b": 1.0})],
-)
+@pytest.mark.parametrize("weights", [{"lexical": 1.0}, {"a": 1.0, "b": 1.0}])
 def test_weights_are_for_the_named_judges(
-    small: str, tmp_path: Path, judge: str, weights: dict[str, float]
+    small: str, tmp_path: Path, weights: dict[str, float]
 ) -> None:
-    named = ["lexical", small] if judge == "both" else judge
     with pytest.raises(InputError):
-        evaluate(named, tmp_path / "run", weights=weights)
+        jury(small, tmp_path / "run", weights=weights)
+
+
+@pytest.mark.parametrize("how", [{}, {"judge": "lexical"}])
+def test_weights_are_not_typed_but_fitted(small: str, tmp_path: Path, how: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="calibrate"):
+        localjudge.evaluate(ROWS, weights=WEIGHTS, **how)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -352,7 +365,7 @@ def test_weights_that_decide_nothing_are_refused(
     small: str, tmp_path: Path, tiny: float, lexical: float
 ) -> None:
     """With weights of 0 only, every statement would have the probability one half."""
-    with pytest.raises(InputError, match="weight"):
+    with pytest.raises(ValueError, match="weight"):
         jury(small, tmp_path / "run", weights={"small": tiny, "lexical": lexical})
     assert not (tmp_path / "run" / "scores.jsonl").exists()
 
@@ -377,7 +390,7 @@ def test_a_registered_scale_that_cannot_divide_is_refused(
 
 
 def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Path) -> None:
-    first = jury(small, tmp_path / "first", weights={})
+    first = evaluate(["lexical", small], tmp_path / "first")
     place = next(n for n, note in enumerate(first.notes) if "the scale of small" in note)
     assert "about" in first.notes[place + 1]
     assert "second" in first.notes[place + 1]
@@ -386,7 +399,7 @@ def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Pa
     }
     assert all(scale > 0 for scale in scales.values())
     assert first.manifest.judge.combinations["faithfulness"] == combine_by_scales(scales)
-    second = jury(small, tmp_path / "second", weights={}, rows=ROWS[:2])
+    second = evaluate(["lexical", small], tmp_path / "second", rows=ROWS[:2])
     assert not any("measuring" in note for note in second.notes)
     assert (
         len(list((home / "scales").iterdir())) == 1
@@ -397,12 +410,12 @@ def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Pa
 def test_a_remembered_scale_that_is_no_number_is_measured_again(
     home: Path, small: str, tmp_path: Path
 ) -> None:
-    first = jury(small, tmp_path / "first", weights={})
+    first = evaluate(["lexical", small], tmp_path / "first")
     scales = first.manifest.judge.jury["small"].scales
     (file,) = (home / "scales").iterdir()
     for text in ("Infinity", "NaN", "-1.0", "null"):
         file.write_text(f'{{"attribution": {text}}}', encoding="utf-8")
-        again = jury(small, tmp_path / text, weights={}, rows=ROWS[:2])
+        again = evaluate(["lexical", small], tmp_path / text, rows=ROWS[:2])
         assert again.manifest.judge.jury["small"].scales == scales
 
 
@@ -444,9 +457,6 @@ def test_the_weights_of_a_registered_jury_are_used_and_no_scale_is_measured(
     assert combinations["context_precision"].weights["tiny"] == 1 / (2 * relevance)
     assert "attribution" not in run.manifest.judge.jury["tiny"].scales
     assert run.verify().result == "bit-identical"
-    options: dict[str, Any] = {"weights": {"lexical": 2, "tiny": 0.5}, "metrics": "faithfulness"}
-    evaluate(["tiny", "lexical"], tmp_path / "listed", **options)
-    assert read_verdicts(tmp_path / "listed") == read_verdicts(tmp_path / "run")
 
 
 def read_verdicts(run: Path, metric: str = "faithfulness") -> list[str]:
@@ -557,14 +567,14 @@ def test_one_model_is_in_memory_at_a_time(
         monkeypatch.setattr(engine, "close", closed)
         return engine
 
-    monkeypatch.setattr(judges, "open_engine", counted)
+    monkeypatch.setattr(judging.judges, "open_engine", counted)
     jury(small, tmp_path / "run")
     assert (most, in_memory) == (1, 0)
 
 
 @pytest.mark.parametrize(
     ("stop", "count"),
-    [({"until": "faithfulness>=0.99"}, 3), ({"width": 0.9}, 3), ({"budget": "1h"}, 4)],
+    [({"until": "faithfulness>=0.99"}, 3), ({"budget": "1h"}, 4)],
     ids=str,
 )
 def test_no_model_is_opened_again_after_an_early_stop(
@@ -581,7 +591,7 @@ def test_no_model_is_opened_again_after_an_early_stop(
         opened.append(file.path.stem)
         return open_engine(file, *arguments, **options)
 
-    monkeypatch.setattr(judges, "open_engine", noted)
+    monkeypatch.setattr(judging.judges, "open_engine", noted)
     jury(small, tmp_path / "run", metrics="faithfulness", **stop)
     assert len(opened) == count, opened
 
@@ -630,9 +640,7 @@ def test_a_time_budget_counts_every_sample_that_all_judges_answered(
 def test_an_open_jury_answers_like_a_run(small: str, tmp_path: Path) -> None:
     jury(small, tmp_path / "run", metrics="faithfulness")
     expected = [row["p_yes"] for row in verdicts(tmp_path / "run")]
-    with localjudge.Judge.open(
-        ["lexical", small], threads=1, weights=WEIGHTS, min_valid_mass=0
-    ) as judge:
+    with localjudge.Judge.with_settings(["lexical", small], weigh(WEIGHTS)) as judge:
         evaluations = judge.evaluations(ROWS, "faithfulness")
         run = judge.evaluate(ROWS, "faithfulness")
         units = [unit for result in evaluations for unit in result.units]
@@ -646,16 +654,7 @@ def test_judges_are_named_by_repeating_the_option_or_as_a_list(
 ) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS), encoding="utf-8")
-    how = (
-        "--metrics",
-        "faithfulness",
-        "--weights",
-        "lexical=0.5",
-        "--weights",
-        "small=0.25",
-        "--quiet",
-    )
-    options = ("--judge", "lexical", "--judge", small, *how)
+    options = ("--judge", "lexical", "--judge", small, "--metrics", "faithfulness", "--quiet")
     config = tmp_path / "config.toml"
     config.write_text("threads = 1\nmin_valid_mass = 0\n", encoding="utf-8")
     code, _, errors = call("run", data, *options, "--config", config, "--out", tmp_path / "typed")
@@ -663,7 +662,7 @@ def test_judges_are_named_by_repeating_the_option_or_as_a_list(
     config.write_text(
         f'data = ["data.jsonl"]\njudge = ["{small}", "lexical"]\n'
         'metrics = ["faithfulness"]\nthreads = 1\n'
-        "min_valid_mass = 0\nweights = { lexical = 0.5, small = 0.25 }\n",
+        "min_valid_mass = 0\n",
         encoding="utf-8",
     )
     code, _, errors = call("run", "--config", config, "--out", tmp_path / "listed", "--quiet")
@@ -676,13 +675,13 @@ def test_a_dry_run_counts_the_questions_of_every_judge(
 ) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS), encoding="utf-8")
-    how = ("--metrics", "faithfulness", "--weights", "lexical=1", "--weights", "small=1", "--json")
+    how = ("--metrics", "faithfulness", "--json")
     code, printed, errors = call(
         "run", data, "--judge", "lexical", "--judge", small, *how, "--dry-run"
     )
     assert code == 0, errors
     estimate = json.loads(printed)
-    alone = json.loads(call("run", data, "--judge", small, *how[:2], "--json", "--dry-run")[1])
+    alone = json.loads(call("run", data, "--judge", small, *how, "--dry-run")[1])
     assert estimate["verdicts"] == alone["verdicts"] == 2 * len(ROWS)
     assert estimate["requests"] > alone["requests"]
     assert estimate["memory_bytes"] >= alone["memory_bytes"]
@@ -716,7 +715,7 @@ def test_a_jury_can_be_the_default(
     home: Path, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     write_registry(home, small, scale="scales = { attribution = 2.0 }")
-    monkeypatch.setenv(judges.JUDGE_VARIABLE, "both")
+    monkeypatch.setenv(JUDGE_VARIABLE, "both")
     run = evaluate(None, tmp_path / "run", metrics="faithfulness")
     assert list(run.manifest.judge.jury) == ["lexical", "tiny"]
     assert run.manifest.environment.judge == "both"
