@@ -8,7 +8,7 @@ Intervals are clustered by passage. `localjudge.doctor.admission` recommends use
 """
 
 from collections.abc import Mapping, Sequence
-from math import ceil, fsum, log, log1p
+from math import ceil
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
@@ -41,8 +41,6 @@ PROBE_SECONDS = 300
 """Time for the items, by the speed of the plain cases; a user may name their number instead."""
 MIN_PASSAGES = 8
 """One passage of each domain. Intervals over fewer clusters are too narrow."""
-_SURE = 1e-6
-"""Probabilities are clipped to it and to one minus it, so that log odds are finite."""
 
 
 class ProbeFigures(NamedTuple):
@@ -222,7 +220,6 @@ def _measure_sensitivity(
     p_yes_by_kind = {(item.passage, item.kind): p_yes for item, p_yes in items}
     clusters = []
     falls = []
-    changed_verdicts = 0
     for item, after in items:
         if item.changed_from is None:
             continue
@@ -230,15 +227,12 @@ def _measure_sensitivity(
         if before is None:
             continue
         clusters.append(item.passage)
-        falls.append(before - after)
-        changed_verdicts += before >= THRESHOLD > after
+        falls.append(before > after)
     if not falls:
         return None, []
-    sensitivity = mean_interval([float(fall > 0) for fall in falls], clusters=clusters)
-    mean_fall = fsum(falls) / len(falls)
+    sensitivity = mean_interval(list(map(float, falls)), clusters=clusters)
     finding = (
-        f"a changed detail lowers p in {format_interval(sensitivity)} of {len(falls)} minimal "
-        f"pairs, by {mean_fall:.2f} on average; {changed_verdicts} verdicts change from 1 to 0"
+        f"a changed detail lowers p in {format_interval(sensitivity)} of {len(falls)} minimal pairs"
     )
     check = warn_if(
         sensitivity.low < MIN_PAIR_SENSITIVITY,
@@ -247,8 +241,6 @@ def _measure_sensitivity(
         f"wrong numbers or names in an answer may go unnoticed: {ANOTHER_JUDGE}",
         pair_sensitivity=limits_json(sensitivity),
         pairs=len(falls),
-        changed_verdicts=changed_verdicts,
-        mean_fall=mean_fall,
     )
     return sensitivity, [check]
 
@@ -258,37 +250,27 @@ def _measure_order(
 ) -> tuple[float | None, list[CheckResult]]:
     """Return the share of verdicts that change when the same chunks are arranged in another way."""
     flips = 0
-    moves = []
+    asked = 0
     for one, another in rearranged(count):
         if one in answers and another in answers:
-            before = answers[one].p_yes
-            after = answers[another].p_yes
-            flips += (before >= THRESHOLD) != (after >= THRESHOLD)
-            moves.append(abs(_log_odds(after) - _log_odds(before)))
-    if not moves:
+            asked += 1
+            before = answers[one].p_yes >= THRESHOLD
+            flips += before != (answers[another].p_yes >= THRESHOLD)
+    if not asked:
         return None, []
-    flip_rate = flips / len(moves)
-    mean_move = fsum(moves) / len(moves)
+    flip_rate = flips / asked
     finding = (
-        f"{100 * flip_rate:.3g} % of {len(moves)} verdicts change when the same chunks are "
-        f"rearranged; log odds move by {mean_move:.2f} on average, at most {max(moves):.2f}"
+        f"{100 * flip_rate:.3g} % of {asked} verdicts change when the same chunks are rearranged"
     )
     check = warn_if(
         flip_rate > MAX_ORDER_FLIP_RATE,
         "order",
         finding,
         f"the order of the retrieved texts changes scores: {ANOTHER_JUDGE}",
-        asked=len(moves),
+        asked=asked,
         order_flip_rate=flip_rate,
-        mean_move=mean_move,
-        largest_move=max(moves),
     )
     return flip_rate, [check]
-
-
-def _log_odds(probability: float) -> float:
-    clipped = min(max(probability, _SURE), 1 - _SURE)
-    return log(clipped) - log1p(-clipped)
 
 
 def limits_json(interval: Interval | None) -> dict[str, float | None] | None:

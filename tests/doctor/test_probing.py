@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from math import log
 
 import pytest
 
@@ -67,13 +66,9 @@ def test_figures_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "flipped", "move"),
-    [(0.8, 0.6, 0, log(4) - log(1.5)), (0.4, 0.5, 1, log(1.5)), (0.0, 1.0, 1, 2 * log(1e6))],
+    ("before", "after", "flipped"), [(0.8, 0.6, 0), (0.4, 0.5, 1), (0.0, 1.0, 1)]
 )
-def test_shifts_are_in_log_odds_and_flips_cross_the_threshold(
-    before: float, after: float, flipped: int, move: float
-) -> None:
-    """Certainty shifts by a finite number, about 27.6."""
+def test_flips_cross_the_threshold(before: float, after: float, flipped: int) -> None:
     answers: dict[Task, Answer] = {}
     for pair in rearranged()[::3]:
         for task, p_yes in zip(pair, (before, after), strict=True):
@@ -82,8 +77,6 @@ def test_shifts_are_in_log_odds_and_flips_cross_the_threshold(
     assert check.name == "order"
     assert check.status == ("warning" if flipped else "ok")
     assert check.figures["order_flip_rate"] == flipped
-    assert check.figures["largest_move"] == pytest.approx(move, abs=1e-5)
-    assert check.figures["mean_move"] == pytest.approx(move, abs=1e-5)
 
 
 def test_one_passage_has_figures_and_no_interval() -> None:
@@ -135,8 +128,7 @@ def test_minimal_pairs_are_complete_and_within_one_passage() -> None:
     assert sensitivity is not None
     assert sensitivity.mean == 24 / 64
     pairs = checks["sensitivity"].figures
-    assert (pairs["pairs"], pairs["changed_verdicts"]) == (64, 0)
-    assert pairs["mean_fall"] == pytest.approx((24 * 0.2 - 40 * 0.1) / 64)
+    assert pairs["pairs"] == 64
     assert measure(lambda _item: 0.5)[1]["sensitivity"].figures["pair_sensitivity"]["value"] == 0
     _, checks = measure(lambda item: None if item.kind in ("copied", "combination") else 0.5)
     assert checks["sensitivity"].figures["pairs"] == sum(
