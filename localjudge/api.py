@@ -202,7 +202,7 @@ def evaluate_pair(
     out: the directory of the comparison, with a run for each column; None and False as in
         `evaluate`.
 
-    `settings` and the other arguments are those of `evaluate`, except `until`, `width` and
+    `settings` and the other arguments are those of `evaluate`, except `until` and
     `budget`. The same call resumes. Raises the errors of `evaluate`.
     """
     path, folder = directory_for(out)
