@@ -153,7 +153,6 @@ def test_equal_answers_are_asked_once() -> None:
         ("answer_a", {"metrics": ["context_relevancy"]}, "context_relevancy"),
         ("answer_a", {"metrics": ["faithfulness", "context_relevancy"]}, "context_relevancy"),
         ("answer_a", {"until": "faithfulness>=0.5"}, "until"),
-        ("answer_a", {"width": 0.5}, "width"),
         ("answer_a", {"budget": "5m"}, "budget"),
         ("answer_a", {"shards": "1/2"}, "shards"),
     ],
