@@ -11,6 +11,7 @@ so their interval is over samples or groups. Texts are held only for the samples
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from localjudge.analysis.compared_run import ComparedRun
@@ -26,10 +27,12 @@ from localjudge.analysis.comparison import (
     VerdictChanges,
 )
 from localjudge.analysis.corrected_change import (
+    Clusters,
     CorrectedDifference,
     correct_difference,
     withholds_difference,
 )
+from localjudge.analysis.joint_labels import correct_jointly, join_frames
 from localjudge.analysis.pairing import (
     Pairs,
     UnitChange,
@@ -39,9 +42,19 @@ from localjudge.analysis.pairing import (
     unit_changes,
 )
 from localjudge.errors import InputError
-from localjudge.labels.matched_labels import match_labels_of_both
+from localjudge.labels.difference_frame import DifferenceFrame
+from localjudge.labels.label_source import LabelSource, PlacesInRun
+from localjudge.labels.matched_labels import (
+    MatchedLabels,
+    match_joint_labels,
+    match_labels_of_both,
+)
+from localjudge.labels.run_labels import check_labels_allowed
+from localjudge.labels.units import UnitFrame, first_places, unit_frames
 from localjudge.run_directory.column_values import column_values, slice_order
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, differences
+from localjudge.run_directory.label_file import stored_labels
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.stats.interval import Floats
 from localjudge.stats.paired import count_changes, paired_difference, smallest_detectable_difference
@@ -102,6 +115,25 @@ def compare(
     )
 
 
+def join_statements(comparison: ComparisonDirectory) -> LabelSource:
+    """Return the statements of both runs of a comparison, to be labelled together.
+
+    Raises RunDirectoryError if a run is not finished, and InputError if scores stopped one.
+    """
+    baseline = as_run(comparison.baseline_path)
+    run = as_run(comparison.run_path)
+    check_labels_allowed(baseline)
+    check_labels_allowed(run)
+    metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
+    both = _BothRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics))
+    frames = both.joint_frames()
+    parts = (
+        PlacesInRun(baseline, first_places(frame.before for frame in frames.values())),
+        PlacesInRun(run, first_places(frame.after for frame in frames.values())),
+    )
+    return LabelSource(comparison.path, dict(frames), parts)
+
+
 def _compare_judges(baseline: RunRecord, run: RunRecord) -> list[Difference]:
     """Return what differs in the judges, except metrics that only one run has.
 
@@ -145,6 +177,26 @@ class _BothRuns:
         self._clusters = _number_groups(groups or range(len(after.samples)))
         self._sampling = before.run.sampling.joined(after.run.sampling)
         self._labels = match_labels_of_both(before.run, after.run)
+
+    @cached_property
+    def _joint_labels(self) -> MatchedLabels | None:
+        """The labels of both runs together, None if the directory of both has none."""
+        directory = ComparisonDirectory.of_runs(self.before.run.directory, self.after.run.directory)
+        if directory is None or not stored_labels(directory.path):
+            return None
+        is_stopped = self._sampling.optional_stopping
+        frames: dict[str, UnitFrame] = dict(self.joint_frames())
+        return match_joint_labels(directory.path, frames, is_stopped=is_stopped)
+
+    def joint_frames(self) -> dict[str, DifferenceFrame]:
+        """Return the statements of both runs together, by metric."""
+        frames_before = unit_frames(self.before.run)
+        frames_after = unit_frames(self.after.run)
+        frames: dict[str, DifferenceFrame] = {}
+        for metric in frames_before.keys() & frames_after.keys():
+            clusters = self._pair_clusters(self._scored_pairs(metric, self.pairs))
+            frames[metric] = join_frames(frames_before[metric], frames_after[metric], *clusters)
+        return dict(sorted(frames.items()))
 
     def _count_pairs(self) -> SharedSamples:
         grounds: Counter[str] = Counter()
@@ -313,6 +365,18 @@ class _BothRuns:
         """Return the difference corrected by labels."""
         if not pairs:
             return None
+        clusters = self._pair_clusters(pairs)
+        if self._joint_labels and metric in self._joint_labels.frames:
+            whole = self._joint_labels.frames[metric]
+            assert isinstance(whole, DifferenceFrame)
+            frame = join_frames(whole.before, whole.after, *clusters)
+            corrected = correct_jointly(frame, self._joint_labels, *clusters)
+            if corrected is not None:
+                return corrected
+        return correct_difference(metric, self._labels, *clusters)
+
+    def _pair_clusters(self, pairs: Pairs) -> tuple[Clusters, Clusters]:
+        """Return the cluster of each sample of these pairs, from 0, in both runs."""
         numbers: dict[int, int] = {}
         clusters_before: dict[str, int] = {}
         clusters_after: dict[str, int] = {}
@@ -320,7 +384,7 @@ class _BothRuns:
             number = numbers.setdefault(self._clusters[new], len(numbers))
             clusters_before[self.before.samples[old].id] = number
             clusters_after[self.after.samples[new].id] = number
-        return correct_difference(metric, self._labels, clusters_before, clusters_after)
+        return clusters_before, clusters_after
 
     def slices(self, changes: Mapping[str, MetricChange], column: str) -> list[ComparedSlice]:
         values = column_values(self.after.run, column)

@@ -112,6 +112,8 @@ class SliceChange(Record):
         """Why labels give no interval: `7 labels in one run, 20 needed`."""
         if self.corrected is None:
             return "no labels"
+        if self.corrected.is_joint:
+            return f"{numbered(self.corrected.labelled, 'label')}, {MIN_PLANNED_LABELS} needed"
         fewest = min(self.corrected.labels_before, self.corrected.labels_after)
         if fewest >= MIN_PLANNED_LABELS:
             return "too few labels"

@@ -27,7 +27,7 @@ from localjudge.stats.paired import paired_difference
 from localjudge.types import Record
 from localjudge.words import call, numbered
 
-_Clusters = Mapping[str, int]
+Clusters = Mapping[str, int]
 """Number of the cluster of each sample, from 0."""
 
 
@@ -39,7 +39,9 @@ class CorrectedDifference(Record):
     statements have one. `counts_before` and `counts_after` are all labels of the statements of each
     run; `own_labels` of the new run's were made in it. Statements that were `passed_over` have no
     label, but later ones of their drawing do. Disagreements are handled as in
-    `CorrectedMean`. `remark` explains a missing interval.
+    `CorrectedMean`. `remark` explains a missing interval. `is_joint`: the statements were drawn
+    from both runs together (`localjudge.analysis.joint_labels`), for the difference only, so that
+    there are no means.
     """
 
     before: float | None = None
@@ -59,6 +61,7 @@ class CorrectedDifference(Record):
     own_labels: int = 0
     passed_over_before: int = 0
     passed_over_after: int = 0
+    is_joint: bool = False
     remark: str | None = None
 
     @property
@@ -110,8 +113,8 @@ def withholds_difference(
 def correct_difference(
     metric: str,
     both: tuple[MatchedLabels, MatchedLabels],
-    clusters_before: _Clusters,
-    clusters_after: _Clusters,
+    clusters_before: Clusters,
+    clusters_after: Clusters,
 ) -> CorrectedDifference | None:
     """Return the corrected difference of a metric, or None if no statement has a label.
 
@@ -226,8 +229,8 @@ def _units_at_look(
 
 def _cover(
     people: Sequence[tuple[LabelledUnits, LabelledUnits, Look]],
-    clusters_before: _Clusters,
-    clusters_after: _Clusters,
+    clusters_before: Clusters,
+    clusters_after: Clusters,
 ) -> dict[str, Any]:
     """Return the fields of the means and the difference, which cover each annotator's."""
     changes = []
@@ -242,7 +245,7 @@ def _cover(
     if change.limits is None:
         first_before, first_after, first_look = people[0]
         fewest = min(len(first_before.counted), len(first_after.counted))
-        remark = _explain_missing_interval(first_look, fewest, change.clusters)
+        remark = explain_missing_interval(first_look, fewest, change.clusters)
     return {
         "before": covering(means_before).mean,
         "after": covering(means_after).mean,
@@ -273,8 +276,8 @@ def _estimate_change(
     before: LabelledUnits,
     after: LabelledUnits,
     look: Look,
-    clusters_before: _Clusters,
-    clusters_after: _Clusters,
+    clusters_before: Clusters,
+    clusters_after: Clusters,
 ) -> PredictionPowered:
     """Return the labels' difference if every statement has one, else corrected by the labels."""
     is_ordinary = look.confidence == CONFIDENCE
@@ -304,7 +307,7 @@ def _weigh_unshared(frame: UnitFrame, other: UnitFrame) -> float:
     return total
 
 
-def _explain_missing_interval(look: Look, fewest: int, clusters: int) -> str:
+def explain_missing_interval(look: Look, fewest: int, clusters: int) -> str:
     if look.confidence is None:
         return f"each run needs {MIN_PLANNED_LABELS} labels, got {fewest}"
     groups = "samples (or groups of samples)"

@@ -10,14 +10,17 @@ from typing import Any, Literal
 
 import click
 
+from localjudge.analysis.compare import compare, join_statements
 from localjudge.cli import options as cli
 from localjudge.cli.arguments import pick, typed_arguments
 from localjudge.cli.command import command
 from localjudge.cli.output import names_next_step, print_json
 from localjudge.errors import InputError
 from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import NO_DISPUTE, Labelling
 from localjudge.labels.read_labels import read_all_labels
+from localjudge.report.comparison_views import comparison_view
 from localjudge.report.label_page import write_label_page, write_translated_sheet
 from localjudge.report.labelling_views import (
     EVIDENCE_KEY,
@@ -29,7 +32,8 @@ from localjudge.report.labelling_views import (
     row_view,
 )
 from localjudge.report.summary_views import summary_view
-from localjudge.report.terminal import put, show
+from localjudge.report.terminal import Table, put, show
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Language
 from localjudge.words import call, numbered, option_name, printable
@@ -137,18 +141,21 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     Another person can label a sheet (in its column human) or a page; --read imports the result, or
     labels of equal statements from another RUN.
 
+    The RUN may also be a directory with two runs (localjudge run --against): its statements are
+    drawn from both, by what each can change in their difference, without saying whose they are.
+
     Label the statements in order. The corrected interval is updated at 20, 30, 50, 100, 150 labels
     and so on.
     """
     typed = typed_arguments()
-    run = RunRecord.open(directory)
+    source = _open_source(directory)
     if typed.get("read"):
         _refuse_beside_read(typed)
-        _read_sources(run, typed["read"], typed.get("annotator"), as_json)
+        _read_sources(source, typed["read"], typed.get("annotator"), as_json)
         return
     files = _check_files(typed, as_json)
     labelling = Labelling(
-        run,
+        source,
         typed.get("annotator"),
         DrawingOptions(**pick(typed, DrawingOptions._fields)),
         show_evidence=typed.get("show_evidence", False),
@@ -181,6 +188,22 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     click.echo(line)
 
 
+def _open_source(directory: Path) -> LabelSource:
+    """Return the statements of a run, or of the two runs of a comparison."""
+    comparison = ComparisonDirectory.find(directory)
+    if comparison is None:
+        return LabelSource.of_run(RunRecord.open(directory))
+    return join_statements(comparison)
+
+
+def _corrected_views(source: LabelSource, *, advice: bool = True) -> list[Table]:
+    """Return the means that the labels correct, or the difference."""
+    runs = [part.run for part in source.runs]
+    if not source.is_joint:
+        return [summary_view(runs[0], advice=advice)]
+    return comparison_view(compare(*runs, moved=0))
+
+
 def _write_files(labelling: Labelling, files: Mapping[str, Path], language: Language) -> int:
     """Write the sheet and the page, and return the number of their statements."""
     rows = labelling.rows_to_send()
@@ -190,7 +213,7 @@ def _write_files(labelling: Labelling, files: Mapping[str, Path], language: Lang
         write_label_page(
             files["page"],
             rows,
-            title=labelling.run.directory.name,
+            title=labelling.source.directory.name,
             language=language,
             parts_of_juries=labelling.parts_of_juries(),
             evidence=labelling.closest_sentences,
@@ -234,21 +257,21 @@ def _refuse_beside_read(typed: Mapping[str, Any]) -> None:
 
 
 def _read_sources(
-    run: RunRecord,
+    source: LabelSource,
     sources: tuple[Path, ...],
     annotator: str | None,
     as_json: bool,
 ) -> None:
     names = list(dict.fromkeys(map(str, sources)))
-    labels_by_source = dict(zip(names, read_all_labels(run, names, annotator), strict=True))
+    labels_by_source = dict(zip(names, read_all_labels(source, names, annotator), strict=True))
     if as_json:
-        print_json({source: labels._asdict() for source, labels in labels_by_source.items()})
+        print_json({name: labels._asdict() for name, labels in labels_by_source.items()})
     else:
-        show(read_view(labels_by_source), summary_view(run, advice=names_next_step()))
+        show(read_view(labels_by_source), *_corrected_views(source, advice=names_next_step()))
 
 
 def _label_in_terminal(labelling: Labelling) -> None:
-    keys = list_keys(has_evidence=labelling.run.has_evidence and not labelling.show_evidence)
+    keys = list_keys(has_evidence=labelling.source.has_evidence and not labelling.show_evidence)
     with _terminal_keys() as pressed:
         while labelling.rows:
             show(*row_view(labelling.rows[0], labelling.labelled, labelling.total, keys))
@@ -269,4 +292,4 @@ def _label_in_terminal(labelling: Labelling) -> None:
             elif not labelling.undo():
                 put(" there is nothing to undo\n")
     labelling.remember_opened()
-    show(ended_view(labelling), summary_view(labelling.run))
+    show(ended_view(labelling), *_corrected_views(labelling.source))

@@ -21,15 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from localjudge.errors import InputError
-from localjudge.labels.label_sheet import SheetRow
-from localjudge.labels.shown_texts import find_metrics, shown_texts, split_answer
-from localjudge.labels.units import (
-    UnitFrame,
-    UnitPlace,
-    first_places,
-    verdicts_at,
-)
-from localjudge.run_directory.run_record import RunRecord
+from localjudge.labels.units import UnitFrame, UnitPlace, first_places
 from localjudge.stats.corrected import MIN_CLUSTERS
 from localjudge.stats.drawing import draw, drawing_sizes, strata_by_score
 from localjudge.stats.interval import Floats, Indices
@@ -278,30 +270,3 @@ def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawin
     if drawing.name != name:
         return None
     return drawing
-
-
-def sheet_rows(
-    run: RunRecord, drawing: Drawing, statements: Sequence[DrawnStatement]
-) -> list[SheetRow]:
-    """Return a row of a sheet, without a label, for each statement."""
-    keys = {statement.place: statement.key for statement in statements}
-    verdicts = verdicts_at(run, keys)
-    asked = {verdict.sample_id for verdict in verdicts.values()}
-    samples = {sample.id: sample for sample in run.iter_samples() if sample.id in asked}
-    metrics = find_metrics(run)
-    rows: list[SheetRow] = []
-    for statement in statements:
-        sample = samples[statement.place.sample_id]
-        verdict = verdicts[statement.key]
-        row: SheetRow = {
-            "label_id": statement.key,
-            "draw": drawing.name,
-            **statement.place._asdict(),
-            **shown_texts(metrics, sample, verdict),
-            "text": verdict.text,
-            "source_text": split_answer(sample, verdict),
-            "human": None,
-            "annotator": None,
-        }
-        rows.append(row)
-    return rows

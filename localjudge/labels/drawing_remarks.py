@@ -5,11 +5,19 @@ from collections import Counter
 from collections.abc import Mapping
 
 from localjudge.labels.corrected_mean import cannot_correct
+from localjudge.labels.difference_frame import (
+    DifferenceFrame,
+    labels_to_detect,
+    questions_to_detect,
+)
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import MIN_CLUSTERS
 from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
 from localjudge.stats.looks import MIN_PLANNED_LABELS, look_at
 from localjudge.words import numbered
+
+DIFFERENCES = (0.05, 0.1)
+"""Differences of two means for which the number of labels is told."""
 
 
 def list_obstacles(frames: Mapping[str, UnitFrame]) -> list[str]:
@@ -20,6 +28,29 @@ def list_obstacles(frames: Mapping[str, UnitFrame]) -> list[str]:
         if reason:
             remarks.append(f"{name}: {reason}")
     return remarks
+
+
+def difference_outlook(frames: Mapping[str, UnitFrame]) -> list[str]:
+    """Return how many labels would show a difference of two runs, for frames of differences."""
+    remarks = []
+    for name, frame in frames.items():
+        if isinstance(frame, DifferenceFrame):
+            remarks.append(
+                f"{name}: {len(frame.by_key):,} of {numbered(frame.statements, 'statement')} can "
+                "change the difference; the others are equal in both answers and need no label"
+            )
+            for difference in DIFFERENCES:
+                remarks.append(f"{name}: {_describe_need(frame, difference)}")
+    return remarks
+
+
+def _describe_need(frame: DifferenceFrame, difference: float) -> str:
+    """Return the number of labels that would probably show a difference, or of questions."""
+    labels = labels_to_detect(frame, difference)
+    if labels is not None:
+        return f"a difference of {difference} takes about {numbered(labels, 'label')}"
+    questions = questions_to_detect(frame, difference)
+    return f"a difference of {difference} takes about {questions:,} questions like these"
 
 
 def slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_first: bool) -> str:

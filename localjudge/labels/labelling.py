@@ -1,4 +1,4 @@
-"""Label a run: choose the next statements and store the decisions.
+"""Label a run, or two runs together: choose the next statements and store the decisions.
 
 Terminal, sheets and pages give the same rows. A label from another drawing or run also counts for
 the current drawing, and its statement is not shown again.
@@ -11,31 +11,19 @@ from pathlib import Path
 from typing import Literal
 
 from localjudge.errors import InputError
-from localjudge.labels.closest_sentences import (
-    ClosestSentence,
-    closest_sentences,
-    require_evidence,
-)
+from localjudge.labels.closest_sentences import ClosestSentence, require_evidence
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import (
     Drawing,
     DrawingOptions,
     disputed_statements,
     draw_statements,
-    sheet_rows,
 )
-from localjudge.labels.drawing_remarks import list_obstacles, slice_outlook
+from localjudge.labels.drawing_remarks import difference_outlook, list_obstacles, slice_outlook
 from localjudge.labels.label_drawings import carry_over
 from localjudge.labels.label_sheet import EVIDENCE, EVIDENCE_SEEN, PLANNED, SheetRow
-from localjudge.labels.run_labels import check_labels_allowed
-from localjudge.labels.units import (
-    UnitFrame,
-    UnitPlace,
-    correctable,
-    statement_keys,
-    unit_frames,
-    verdicts_at,
-)
+from localjudge.labels.label_source import LabelSource
+from localjudge.labels.units import UnitFrame, statement_keys
 from localjudge.run_directory.label_file import append_labels, stored_labels
 from localjudge.run_directory.label_rows import (
     Decision,
@@ -44,9 +32,7 @@ from localjudge.run_directory.label_rows import (
     name_annotator,
     now,
 )
-from localjudge.run_directory.result_rows import VerdictRow
-from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.run_directory.texts_read import texts_read
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Label
 from localjudge.words import option, option_name
 
@@ -56,14 +42,14 @@ NO_DISPUTE = "no disputed statement remains to be settled"
 
 
 class Labelling:
-    """Statements of a run drawn for one annotator, with the decisions so far.
+    """Statements drawn for one annotator, with the decisions so far.
 
     `rows` remain to be labelled, in order. `remarks` name the means that labels cannot correct.
     """
 
     def __init__(
         self,
-        run: RunRecord | str | Path,
+        source: RunRecord | LabelSource | str | Path,
         annotator: str | None = None,
         options: DrawingOptions = PLAIN_DRAWING,
         *,
@@ -77,18 +63,20 @@ class Labelling:
         for a folder without a run.
         """
         _check_options(options)
-        self.run = as_run(run)
-        check_labels_allowed(self.run)
+        if not isinstance(source, LabelSource):
+            source = LabelSource.of_run(source)
+        self.source = source
         if show_evidence:
-            require_evidence(self.run)
+            for run, _ in source.runs:
+                require_evidence(run)
         self.show_evidence = show_evidence
         self.disputed = options.disputed
         self._passed: list[SheetRow] = []
-        self._decisions = Decisions(stored_labels(self.run.directory))
+        self._decisions = Decisions(stored_labels(source.directory))
         self._named = annotator
         self.annotator = self._decisions.spell(name_annotator(annotator))
         self._opened = self._opened_earlier()
-        frames = correctable(self.run, options.metrics)
+        frames = source.correctable(options.metrics)
         self._drawing = self._draw(frames, options)
         self._select_rows()
         self.remarks = self._list_remarks(frames, options)
@@ -98,7 +86,7 @@ class Labelling:
         """Draw as many statements as are wanted, or all disputed ones."""
         if options.disputed:
             if options.metrics is None:
-                frames = unit_frames(self.run)
+                frames = self.source.frames
             return disputed_statements(frames, self._decisions.disputed)
         count = DEFAULT_COUNT
         if options.sample is not None:
@@ -111,7 +99,7 @@ class Labelling:
         if self.disputed:
             done = set(self._decisions.settled)
         left = [drawn for drawn in self._drawing.statements if drawn.key not in done]
-        self.rows = sheet_rows(self.run, self._drawing, left)
+        self.rows = self.source.sheet_rows(self._drawing, left)
         self.total = len(self._drawing.statements)
 
     def _list_remarks(self, frames: Mapping[str, UnitFrame], options: DrawingOptions) -> list[str]:
@@ -121,6 +109,7 @@ class Labelling:
             drawn = len(self._drawing.statements)
             is_first = not self._decisions.rows
             remarks.append(slice_outlook(frames, options.by, drawn, is_first=is_first))
+        remarks += difference_outlook(frames)
         if self.show_evidence and self.rows and not self.closest_sentences:
             remarks.append("no drawn statement has evidence, so none is shown")
         return remarks
@@ -158,22 +147,11 @@ class Labelling:
     @cached_property
     def closest_sentences(self) -> dict[str, tuple[ClosestSentence, ...]]:
         """The evidence of the drawn statements by `label_id`, without what the judge says."""
-        places = {drawn.place: drawn.key for drawn in self._drawing.statements}
-        return closest_sentences(self.run, places)
+        return self.source.closest_sentences(drawn.key for drawn in self._drawing.statements)
 
     def texts_read(self) -> dict[str, str]:
         """Return what a reader has read for the drawn statements, by `label_id`."""
-        places = {drawn.place: drawn.key for drawn in self._drawing.statements}
-        verdicts: dict[str, list[VerdictRow]] = {}
-        for verdict in verdicts_at(self.run, places).values():
-            verdicts.setdefault(verdict.sample_id, []).append(verdict)
-        read: dict[str, str] = {}
-        for sample in self.run.iter_samples():
-            if sample.id in verdicts:
-                texts = texts_read(self.run, sample, verdicts[sample.id])
-                for (metric, position), text in texts.items():
-                    read[places[UnitPlace(sample.id, metric, position)]] = text
-        return read
+        return self.source.texts_read(drawn.key for drawn in self._drawing.statements)
 
     def open_evidence(self) -> tuple[ClosestSentence, ...]:
         """Return the evidence of the next statement, and remember that it was seen."""
@@ -208,14 +186,11 @@ class Labelling:
 
     def parts_of_juries(self) -> dict[str, dict[str, float]]:
         """Return the probability of each judge for the remaining rows by a jury, by `label_id`."""
-        places = {drawn.place: drawn.key for drawn in self._drawing.statements}
         parts: dict[str, dict[str, float]] = {}
-        for key, verdict in verdicts_at(self.run, places).items():
+        for key, verdict in self.source.verdicts(row["label_id"] for row in self.rows).items():
             if verdict.judges:
                 parts[key] = verdict.judges
-        return {
-            row["label_id"]: parts[row["label_id"]] for row in self.rows if row["label_id"] in parts
-        }
+        return parts
 
     def answer(self, label: Label | Literal["?"]) -> None:
         self._keep(self.rows[0], label)
@@ -252,7 +227,7 @@ class Labelling:
         read_at = datetime.now(UTC)
         rows = carry_over(self._drawing, drawn.draw_index, self._decisions)
         rows += self._decisions.in_order([decision], read_at)
-        append_labels(self.run.directory, rows)
+        append_labels(self.source.directory, rows)
         self._decisions = Decisions([*self._decisions.rows, *rows])
 
 

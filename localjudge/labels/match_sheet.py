@@ -8,6 +8,7 @@ another statement.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from localjudge.errors import DataError
@@ -15,17 +16,16 @@ from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import draw_again
 from localjudge.labels.label_drawings import carry_over
 from localjudge.labels.label_sheet import SheetLabel
-from localjudge.labels.units import UnitFrame, UnitPlace, first_places, verdicts_at
+from localjudge.labels.label_source import LabelSource
+from localjudge.labels.units import UnitFrame, first_places
 from localjudge.run_directory.label_rows import LabelRow, now
-from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import escape_formula, numbered
 
 _SHOWN = 3
 
 
 def match_sheet(
-    run: RunRecord,
-    frames: Mapping[str, UnitFrame],
+    source: LabelSource,
     sheet: Sequence[SheetLabel],
     decisions: Decisions,
 ) -> tuple[list[LabelRow], list[LabelRow], list[SheetLabel]]:
@@ -33,12 +33,12 @@ def match_sheet(
 
     Raises DataError without labels, or for labels of other statements.
     """
-    places = first_places(frames.values())
-    texts = _read_texts(run, places)
+    places = first_places(source.frames.values())
+    texts = {key: verdict.text for key, verdict in source.verdicts(places).items()}
     labels = [label for label in sheet if label.human is not None]
-    _refuse_other_statements(run, labels, texts)
+    _refuse_other_statements(source.directory, labels, texts)
     damaged = _changed_texts(labels, texts)
-    drawn, carried_over = _find_drawings(frames, sheet, len(places), decisions)
+    drawn, carried_over = _find_drawings(source.frames, sheet, len(places), decisions)
     stored = {(row.key, row.annotator, row.adjudicated): row for row in decisions.rows}
     when = now(precise=True)
     rows = []
@@ -87,20 +87,14 @@ def _find_drawings(
     return drawn, carried_over
 
 
-def _read_texts(run: RunRecord, places: Mapping[str, UnitPlace]) -> dict[str, str]:
-    """Return the text of each statement, by key."""
-    keys = {place: key for key, place in places.items()}
-    return {key: verdict.text for key, verdict in verdicts_at(run, keys).items()}
-
-
 def _refuse_other_statements(
-    run: RunRecord, labels: Sequence[SheetLabel], texts: Mapping[str, str]
+    directory: Path, labels: Sequence[SheetLabel], texts: Mapping[str, str]
 ) -> None:
-    """Raise DataError for labels of statements that are not in the run."""
+    """Raise DataError for labels of statements that are not in the run in this directory."""
     others = [label.place for label in labels if label.label_id not in texts]
     if others:
         raise DataError(
-            f"no statement in {run.directory} matches {len(others):,} "
+            f"no statement in {directory} matches {len(others):,} "
             f"of {numbered(len(labels), 'label')}: {', '.join(others[:_SHOWN])}",
             hint="name the run that was labelled",
         )

@@ -44,7 +44,8 @@ def match_labels(
     statements = statement_keys(frames.values())
     decisions = Decisions(row for row in (*own, *others) if row.key in statements)
     plans = (planned_statements(own), planned_statements(others))
-    return _match(run, own, frames, decisions, plans)
+    is_stopped = run.sampling.optional_stopping
+    return _match(run.directory, own, frames, decisions, plans, is_stopped=is_stopped)
 
 
 def match_labels_of_both(
@@ -63,21 +64,38 @@ def match_labels_of_both(
     if decisions.rows:
         frames_before = unit_frames(before)
         frames_after = unit_frames(after)
-    return (
-        _match(before, rows_before, frames_before, decisions, plans),
-        _match(after, rows_after, frames_after, decisions, plans),
-    )
+    matched = []
+    for run, rows, frames in (
+        (before, rows_before, frames_before),
+        (after, rows_after, frames_after),
+    ):
+        is_stopped = run.sampling.optional_stopping
+        matched.append(_match(run.directory, rows, frames, decisions, plans, is_stopped=is_stopped))
+    return matched[0], matched[1]
+
+
+def match_joint_labels(
+    directory: Path, frames: dict[str, UnitFrame], *, is_stopped: bool
+) -> MatchedLabels:
+    """Return the labels in the directory of two runs, matched with the statements of both."""
+    rows = stored_labels(directory)
+    statements = statement_keys(frames.values())
+    decisions = Decisions(row for row in rows if row.key in statements)
+    plans = (planned_statements(rows),)
+    return _match(directory, rows, frames, decisions, plans, is_stopped=is_stopped)
 
 
 def _match(
-    run: RunRecord,
+    directory: Path,
     own: Sequence[LabelRow],
     frames: dict[str, UnitFrame],
     decisions: Decisions,
     plans: tuple[Set[str], ...],
+    *,
+    is_stopped: bool,
 ) -> MatchedLabels:
     return MatchedLabels(
-        directory=run.directory,
+        directory=directory,
         frames=frames,
         decisions=decisions,
         drawings=labelled_drawings(decisions, frames),
@@ -85,5 +103,5 @@ def _match(
         passed_over=list_passed_over(frames, decisions),
         plans=plans,
         own={row.key for row in own} & decisions.human.keys(),
-        is_stopped=run.sampling.optional_stopping,
+        is_stopped=is_stopped,
     )

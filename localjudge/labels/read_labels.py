@@ -10,9 +10,9 @@ from localjudge.errors import DataError, InputError
 from localjudge.labels.annotator_agreement import shorten_name
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.label_sheet import SheetLabel, is_whole, read_sheet
+from localjudge.labels.label_source import LabelSource
 from localjudge.labels.match_sheet import decision_values, list_places, match_sheet
-from localjudge.labels.run_labels import check_labels_allowed
-from localjudge.labels.units import statement_keys, unit_frames
+from localjudge.labels.units import statement_keys
 from localjudge.run_directory.label_file import append_labels, stored_labels
 from localjudge.run_directory.label_rows import LabelRow, name_annotator
 from localjudge.run_directory.run_record import RunRecord, as_run
@@ -42,7 +42,7 @@ class LabelsRead(NamedTuple):
 
 
 def read_labels(
-    run: RunRecord | str | Path, source: str | Path, annotator: str | None = None
+    run: RunRecord | LabelSource | str | Path, source: str | Path, annotator: str | None = None
 ) -> LabelsRead:
     """Add the labels of one source to a run; see `read_all_labels`."""
     (labels_read,) = read_all_labels(run, [source], annotator)
@@ -50,7 +50,9 @@ def read_labels(
 
 
 def read_all_labels(
-    run: RunRecord | str | Path, sources: Sequence[str | Path], annotator: str | None = None
+    run: RunRecord | LabelSource | str | Path,
+    sources: Sequence[str | Path],
+    annotator: str | None = None,
 ) -> list[LabelsRead]:
     """Add the labels of sheets, files saved by the label page, or other runs' directories to a run.
 
@@ -64,10 +66,10 @@ def read_all_labels(
     with labels of other statements (ignored if the source is a run). Raises InputError for a run
     stopped by scores, and if the annotator is unknown and others have labelled.
     """
-    run = as_run(run)
-    check_labels_allowed(run)
-    frames = unit_frames(run)
-    stored = Decisions(stored_labels(run.directory))
+    labelled = run
+    if not isinstance(labelled, LabelSource):
+        labelled = LabelSource.of_run(labelled)
+    stored = Decisions(stored_labels(labelled.directory))
     sheets, answers = _read_sheets(sources, annotator, stored)
     _refuse_damaged_names([labels for labels, _ in sheets.values()], stored)
     decisions = stored
@@ -84,10 +86,10 @@ def read_all_labels(
             _require_answers(labels, source)
             signed[source] = _name_annotators(labels, source, annotator, decisions)
             labels = _drop_answered_elsewhere(signed[source], _join_others(answers, source))
-            carried_over, rows, damaged = match_sheet(run, frames, labels, decisions)
+            carried_over, rows, damaged = match_sheet(labelled, labels, decisions)
             remarks = [*remarks, *_damage_remarks(damaged)]
         else:
-            rows = _select_labels(as_run(source), run, statement_keys(frames.values()))
+            rows = _select_labels(as_run(source), labelled)
         rows = _respell(rows, decisions)
         new = decisions.in_order(_select_new(rows, decisions), read_at)
         later = Decisions([*decisions.rows, *carried_over, *new])
@@ -101,7 +103,7 @@ def read_all_labels(
     if is_first and all(source in signed for source in sources) and not all_carried_over:
         all_new = _mark_plan(all_new, list(signed.values()))
     if all_carried_over or all_new:
-        append_labels(run.directory, [*all_carried_over, *all_new])
+        append_labels(labelled.directory, [*all_carried_over, *all_new])
     return counts
 
 
@@ -174,14 +176,15 @@ def _drop_answered_elsewhere(
     return labels
 
 
-def _select_labels(other: RunRecord, run: RunRecord, statements: Set[str]) -> list[LabelRow]:
-    """Return the labels of another run for statements of this run."""
+def _select_labels(other: RunRecord, labelled: LabelSource) -> list[LabelRow]:
+    """Return the labels of another run for statements of this one."""
+    statements = statement_keys(labelled.frames.values())
     labels = stored_labels(other.directory)
     rows = [row for row in labels if row.key in statements]
     if not rows:
         raise DataError(
             f"none of the {len(labels):,} labels in {other.directory} is for a statement "
-            f"in {run.directory}",
+            f"in {labelled.directory}",
         )
     return rows
 

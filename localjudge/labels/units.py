@@ -21,7 +21,6 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from localjudge.errors import InputError
 from localjudge.labels.shown_texts import find_metrics, statement_key
 from localjudge.run_directory.column_values import column_values
 from localjudge.run_directory.evaluations import Evaluation, verdict_rows
@@ -30,7 +29,6 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import unknown_sample
 from localjudge.stats.interval import Floats, Indices
 from localjudge.types import Sample, Scored, Verdict
-from localjudge.words import suggestion
 
 ShareOf = Literal["ones", "zeros"]
 _Key = TypeVar("_Key")
@@ -280,30 +278,3 @@ def verdicts_at(run: RunRecord, keys: Mapping[UnitPlace, _Key]) -> dict[_Key, Ve
         if place in keys:
             verdicts[keys[place]] = row
     return verdicts
-
-
-def correctable(run: RunRecord, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
-    """Return the frames of the named metrics, or of all that labels can correct.
-
-    Raises InputError without verdicts.
-    """
-    frames = unit_frames(run, metrics)
-    judged: dict[str, UnitFrame] = {}
-    shares: dict[str, UnitFrame] = {}
-    for name, frame in frames.items():
-        if not np.isnan(frame.p_yes).all():
-            judged[name] = frame
-            if frame.share_of:
-                shares[name] = frame
-    for name in metrics or ():
-        if name not in judged:
-            problem = f"the run has no verdicts of {name!r} to label"
-            raise InputError(problem, hint=suggestion(name, run.summary.metrics, "its metrics"))
-    if not judged:
-        raise InputError(
-            f"the run in {run.directory} has no verdicts to label",
-            hint="label a run with a judged metric",
-        )
-    if metrics is None and shares:
-        return shares
-    return judged

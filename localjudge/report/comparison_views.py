@@ -230,7 +230,10 @@ def change_remarks(
 def _correction_remarks(change: MetricChange, runs: tuple[str, str]) -> Iterator[str]:
     """Yield by how many labels the difference is corrected, or why not."""
     corrected = change.corrected
-    if change.headline:
+    if change.headline and change.headline.is_joint:
+        statements = numbered(change.headline.statements, "statement")
+        yield f"corrected by {change.headline.in_words} of the {statements} that can change it"
+    elif change.headline:
         before = numbered(change.headline.labels_before, "label")
         after = numbered(change.headline.labels_after, "label")
         yield f"corrected by {before} for {runs[0]} and {after} for {runs[1]}"

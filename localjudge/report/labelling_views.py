@@ -95,13 +95,13 @@ def _marked(answer: AnswerAround) -> Text:
 
 def ended_view(labelling: Labelling) -> Table:
     """Return the number of answers, and how to label more."""
-    file = labelling.run.directory / LABELS
+    file = labelling.source.directory / LABELS
     title = f"{labelling.labelled:,} of {labelling.total:,} answered, stored in {file}"
     lines: list[str] = []
     if labelling.rows:
         lines.append(f"{len(labelling.rows):,} left: run the same command to resume")
     elif not labelling.disputed:
-        command = call("label", str(labelling.run.directory), "sample", 2 * labelling.total)
+        command = call("label", str(labelling.source.directory), "sample", 2 * labelling.total)
         lines.append(f"to draw more: {command}")
     return Table(titles=[title], notes=lines)
 

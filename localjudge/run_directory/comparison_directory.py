@@ -99,6 +99,16 @@ class ComparisonDirectory:
         return directory
 
     @classmethod
+    def of_runs(cls, baseline: Path, run: Path) -> Self | None:
+        """Return the comparison that has these directories as its runs, or None."""
+        if baseline.parent.resolve() != run.parent.resolve():
+            return None
+        directory = cls.find(run.parent)
+        if directory is None or (directory.baseline, directory.run) != (baseline.name, run.name):
+            return None
+        return directory
+
+    @classmethod
     def open(cls, path: str | Path) -> Self:
         """Return the comparison in a directory. Raises MissingRun if there is none."""
         directory = cls.find(path)

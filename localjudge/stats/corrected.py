@@ -138,10 +138,41 @@ def corrected_difference(
     half_width = difference.half_width_of_difference(confidence, unshared)
     limits = None
     if half_width is not None:
-        low = max(-1.0, difference.mean - half_width)
-        high = min(1.0, difference.mean + half_width)
-        limits = (low, high)
+        limits = _difference_limits(difference.mean, half_width)
     return PredictionPowered(difference.mean, limits, new.ppi_lambda, difference.clusters)
+
+
+def corrected_change(
+    units: JudgedUnits,
+    signs: Floats,
+    shares: Floats,
+    confidence: float | None = CONFIDENCE,
+) -> PredictionPowered:
+    """Return the corrected difference of two means, from one drawing of the statements of both.
+
+    The weights are what each unit adds to the difference if it counts 1, without the `signs`
+    (units,): 1 for units of the second mean, -1 for units of the first. A statement that both have
+    is one unit with the difference of its weights. `shares` (units,) sum to the shares of the
+    clusters in the means.
+
+        A   1 of 2 statements, H = 1 0         weights 1/2, 1/2
+        B   the first and two others           weights 1/3, 1/3, 1/3
+        units: the first with 1/2 - 1/3 and sign -1, and three others, -1, 1, 1
+
+    Raises DataError without labels.
+    """
+    signed = units._replace(judged=signs * units.judged, human=signs * units.human)
+    estimate = _estimate(signed, shares)
+    most = min(1.0, float(units.weights.sum()))
+    half_width = estimate.half_width_of_difference(confidence, most)
+    limits = None
+    if half_width is not None:
+        limits = _difference_limits(estimate.mean, half_width)
+    return PredictionPowered(estimate.mean, limits, estimate.ppi_lambda, estimate.clusters)
+
+
+def _difference_limits(difference: float, half_width: float) -> tuple[float, float]:
+    return max(-1.0, difference - half_width), min(1.0, difference + half_width)
 
 
 class _Estimate(NamedTuple):
@@ -187,7 +218,13 @@ class _Estimate(NamedTuple):
         return squares * all_clusters / max(1, all_clusters - 1)
 
 
-def _estimate(units: JudgedUnits) -> _Estimate:
+def _estimate(units: JudgedUnits, shares: Floats | None = None) -> _Estimate:
+    """Return the estimate.
+
+    `shares` (units,) sum to those of the clusters in the mean, and are by default the weights.
+    """
+    if shares is None:
+        shares = units.weights
     labelled = units.labelled
     if not labelled.any():
         raise DataError("no unit has a label", hint="label some of them")
@@ -207,7 +244,7 @@ def _estimate(units: JudgedUnits) -> _Estimate:
     return _Estimate(
         mean=ppi_lambda * float((units.weights * units.judged).sum()) + float((v * q).sum()),
         ppi_lambda=ppi_lambda,
-        contributions=_contributions(units, strata, v, q, ppi_lambda),
+        contributions=_contributions(units, shares, strata, v, q, ppi_lambda),
         clusters=len(np.unique(units.clusters[labelled])),
         unseen=float((v[labelled] ** 2).mean()),
         strata=len(np.unique(strata[labelled])),
@@ -237,6 +274,7 @@ def _merged_strata(units: JudgedUnits) -> Indices:
 
 def _contributions(
     units: JudgedUnits,
+    shares: Floats,
     strata: Indices,
     v: Floats,
     q: Floats,
@@ -245,7 +283,7 @@ def _contributions(
     """Return the contribution of each cluster to the corrected mean, shape (clusters,)."""
     average = _means(q, v, strata)
     parts = units.weights * (ppi_lambda * units.judged + average)
-    parts = parts - parts.sum() * units.weights
+    parts = parts - parts.sum() * shares
     has_label = units.drawn > 0
     counts = _sums(has_label.astype(np.float64), strata)
     # Squares around the mean of k labels are too small by a factor of (k - 1) / k.

@@ -16,6 +16,7 @@ from interval_coverage import (
     nearly_always_one,
     share_of_statements,
 )
+from joint_drawing import RATES, Rates, measure_plans
 from paired_coverage import SHAPES, measure
 
 from localjudge.stats.interval import Interval, mean_interval
@@ -159,3 +160,16 @@ def test_corrected_differences_near_1_contain_the_truth(
     held = measure_difference(setting, pool, repeats=CORRECTED_REPEATS, seed=3)
     assert held.share >= 0.95 - CORRECTED_TOLERANCE
     assert held.points == 0
+
+
+@pytest.mark.parametrize("judge", ["lenient", "good"])
+@pytest.mark.parametrize("changes", ["few", "some", "many"])
+def test_labels_of_both_runs_together_cover_the_difference_with_fewer_labels(
+    judge: str, changes: str
+) -> None:
+    """Of 60 labels drawn together, the interval is at most .7 as wide: half of the labels."""
+    setting = Rates(120, 0.8, *RATES[changes], labels=60)
+    pool = made_up_pool(*JUDGES[judge])
+    together, apart = measure_plans(setting, pool, repeats=CORRECTED_REPEATS, seed=5)
+    assert together.share >= 0.95 - CORRECTED_TOLERANCE
+    assert together.width < 0.7 * apart.width

@@ -9,17 +9,18 @@ from hypothesis import strategies as st
 from localjudge import Criterion, InputError, Run
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import (
+    Drawing,
     DrawingOptions,
     draw_again,
     draw_statements,
     hash_frames,
     parse_metrics,
-    sheet_rows,
 )
 from localjudge.labels.label_drawings import labelled_drawings
+from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.units import correctable, unit_frames
+from localjudge.labels.units import unit_frames
 from localjudge.metrics import catalog
 from localjudge.run_directory.label_file import stored_labels
 from tests.analysis.conftest import JudgedRun
@@ -36,9 +37,13 @@ _TEXTS = "asks user_input contexts reference response context_ids text source_te
 COLUMNS = f"label_id draw sample_id metric position {_TEXTS} human annotator"
 
 
+def rows_of(run: Run, drawing: Drawing) -> list[dict[str, Any]]:
+    return LabelSource.of_run(run).sheet_rows(drawing, drawing.statements)
+
+
 def draw_rows(run: Run, n: int = 1_000, metrics: Any = None, seed: int = 0) -> list[dict[str, Any]]:
-    drawing = draw_statements(correctable(run, metrics), n, seed)
-    return sheet_rows(run, drawing, drawing.statements)
+    drawing = draw_statements(LabelSource.of_run(run).correctable(metrics), n, seed)
+    return rows_of(run, drawing)
 
 
 def frames_hash(run: Run) -> str:
@@ -78,8 +83,8 @@ def test_the_size_of_a_statement_by_hand(scripted_run: ScriptedRun) -> None:
     """
     rows = [{**ROW, "id": "a", "reference": "One."}, {**ROW, "id": "b", "reference": "Two. Three."}]
     run = scripted_run("run", rows, {"Two.": 0.5, "Three.": 0.0}, metrics=["context_recall"])
-    drawing = draw_statements(correctable(run), 3, 0)
-    texts = {row["label_id"]: row["text"] for row in sheet_rows(run, drawing, drawing.statements)}
+    drawing = draw_statements(LabelSource.of_run(run).correctable(), 3, 0)
+    texts = {row["label_id"]: row["text"] for row in rows_of(run, drawing)}
     shares = {texts[drawn.key]: drawn.size_share for drawn in drawing.statements}
     assert shares == pytest.approx(
         {"One.": 0.377774, "Two.": 0.433338, "Three.": 0.188887}, abs=1e-5
@@ -98,7 +103,7 @@ def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(
 ) -> None:
     """Twelve statements are in both: size sqrt((1/24)^2 + (1/12)^2); one is in all references."""
     run = scripted_run("run", SHARED, {}, metrics=BOTH)
-    drawing = draw_statements(correctable(run), 99, 0)
+    drawing = draw_statements(LabelSource.of_run(run).correctable(), 99, 0)
     assert len(drawing.statements) == len({drawn.key for drawn in drawing.statements}) == 13
     labelling = Labelling(run, "ann", DrawingOptions(sample=99))
     while labelling.rows:
@@ -150,12 +155,12 @@ def test_two_runs_of_the_same_data_have_the_same_statements(
     keys = [*unit_frames(run)["context_recall"].by_key]
     assert keys == [*unit_frames(other_judge)["context_recall"].by_key]
     assert (
-        draw_statements(correctable(run), 5, 0).name
-        == draw_statements(correctable(strict), 5, 0).name
+        draw_statements(LabelSource.of_run(run).correctable(), 5, 0).name
+        == draw_statements(LabelSource.of_run(strict).correctable(), 5, 0).name
     )
     assert (
-        draw_statements(correctable(run), 5, 0).name
-        != draw_statements(correctable(other_judge), 5, 0).name
+        draw_statements(LabelSource.of_run(run).correctable(), 5, 0).name
+        != draw_statements(LabelSource.of_run(other_judge).correctable(), 5, 0).name
     )
     rows[0]["retrieved_contexts"] = ["Otherwise."]
     changed = unit_frames(scripted_run("changed", rows, {}, metrics=["context_recall"]))[

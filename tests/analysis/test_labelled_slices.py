@@ -16,9 +16,10 @@ from localjudge.errors import InputError
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.drawing import DrawingOptions, draw_again, draw_statements
 from localjudge.labels.label_sheet import read_sheet
+from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.run_labels import read_run_labels
-from localjudge.labels.units import correctable, unit_frames
+from localjudge.labels.units import unit_frames
 from localjudge.report.comparison_views import ONE_LOOK, comparison_view
 from localjudge.run_directory.label_file import stored_labels
 from tests.analysis.conftest import label
@@ -85,7 +86,7 @@ def test_a_drawing_by_a_column_gives_each_slice_the_same_share(
     All uncertainties are equal, so a statement has 1/4 of 1/60, 1/30, 1/24 or 1/6.
     """
     run = departments(sizes={**SIZES, "one": 3, "two": 3})
-    drawing = draw_statements(correctable(run), 120, 0, "department")
+    drawing = draw_statements(LabelSource.of_run(run).correctable(), 120, 0, "department")
     value_of = read_values(run)
     shares = {value_of[drawn.place.sample_id]: drawn.size_share for drawn in drawing.statements}
     sizes = {"big": 60, "mid": 30, "small": 24, "one": 6, "two": 6}

@@ -23,14 +23,15 @@ from localjudge.labels.corrected_mean import (
     CorrectedMean,
 )
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import DrawingOptions, draw_statements, sheet_rows
+from localjudge.labels.drawing import Drawing, DrawingOptions, draw_statements
 from localjudge.labels.label_drawings import drawn_statements, labelled_drawings
+from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.labelling_time import SECONDS_A_LABEL, seconds_a_label
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
-from localjudge.labels.units import correctable, unit_frames
+from localjudge.labels.units import unit_frames
 from localjudge.report.verification_views import verification_view
 from localjudge.run_directory.files import RowsSoFar, last_verification
 from localjudge.run_directory.label_file import LABELS, append_labels, stored_labels
@@ -490,9 +491,13 @@ def test_an_existing_label_counts_once_for_a_second_drawing(judged_run: JudgedRu
     assert Decisions(stored_labels(run.directory)).answers[first["label_id"]] == {"bob": 0}
 
 
+def rows_of(run: Run, drawing: Drawing) -> list[dict[str, Any]]:
+    return LabelSource.of_run(run).sheet_rows(drawing, drawing.statements)
+
+
 def drawn_rows(run: Run, n: int = 30) -> list[dict[str, Any]]:
-    drawing = draw_statements(correctable(run), n, 0)
-    return sheet_rows(run, drawing, drawing.statements)
+    drawing = draw_statements(LabelSource.of_run(run).correctable(), n, 0)
+    return rows_of(run, drawing)
 
 
 def read(
@@ -654,8 +659,8 @@ def test_a_file_with_a_foreign_label_is_refused_whole(
     judged_run: JudgedRun, tmp_path: Path
 ) -> None:
     run = judged_run()
-    drawing = draw_statements(correctable(run), 5, 0)
-    first, *rows = [{**row, "human": 1} for row in sheet_rows(run, drawing, drawing.statements)]
+    drawing = draw_statements(LabelSource.of_run(run).correctable(), 5, 0)
+    first, *rows = [{**row, "human": 1} for row in rows_of(run, drawing)]
     sheet = written(tmp_path / "s.jsonl", {**first, "label_id": "0f" * 16}, *rows)
     with pytest.raises(DataError, match=r"no statement in .* matches 1 of 5 labels"):
         read_labels(run, sheet)
@@ -672,8 +677,8 @@ def test_a_damaged_text_is_a_remark_and_its_label_counts(
     White space and an apostrophe make no difference.
     """
     run = judged_run()
-    drawing = draw_statements(correctable(run), 5, 0)
-    rows = [{**row, "human": 1} for row in sheet_rows(run, drawing, drawing.statements)]
+    drawing = draw_statements(LabelSource.of_run(run).correctable(), 5, 0)
+    rows = [{**row, "human": 1} for row in rows_of(run, drawing)]
     rows[1]["text"] = rows[1]["text"].replace("a", "\ufffd")
     rows[2]["text"] = f" {rows[2]['text']}\n"
     sheet = written(tmp_path / "s.jsonl", *rows)
@@ -689,8 +694,8 @@ def test_a_column_that_was_sorted_separately_is_refused(
 ) -> None:
     """The row has the text of another statement, so its label may belong to either."""
     run = judged_run()
-    drawing = draw_statements(correctable(run), 5, 0)
-    rows = [{**row, "human": 1} for row in sheet_rows(run, drawing, drawing.statements)]
+    drawing = draw_statements(LabelSource.of_run(run).correctable(), 5, 0)
+    rows = [{**row, "human": 1} for row in rows_of(run, drawing)]
     texts = sorted({row["text"] for row in rows})
     assert len(texts) > 1
     for row, text in zip(rows, [*texts, *texts], strict=False):

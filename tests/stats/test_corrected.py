@@ -15,6 +15,7 @@ from localjudge.stats.corrected import (
     MIN_CLUSTERS,
     JudgedUnits,
     PredictionPowered,
+    corrected_change,
     corrected_difference,
     labels_alone,
     labels_saved,
@@ -250,6 +251,48 @@ def test_a_difference_without_errors_among_the_labels_by_hand() -> None:
     assert change.limits == pytest.approx((-0.05684, 0.05684), abs=1e-5)
     alike = corrected_difference(units, units, unshared=0.01)
     assert alike.limits == pytest.approx((-0.01, 0.01))
+
+
+def test_a_change_drawn_from_both_runs_by_hand() -> None:
+    """Two pairs. A: 1 of 2 and 1 of 1 statements right; B: the second of the first pair is another
+    one and right, the second pair has one more, which is wrong.
+
+    Weights in B - A: the replaced statement 1/4 (H 0, sign -1), the new one 1/4 (H 1), the one that
+    both have 1/2 - 1/4 = 1/4 (H 1, sign -1), the wrong one 1/4 (H 0): 0 + 1/4 - 1/4 + 0 = 0.
+    Without a judge's help (it says 1 to all), lambda is 1 for a constant judge of the signed units.
+    """
+    units = make_units([1, 1, 1, 1], [0, 1, 1, 0])
+    units = units._replace(weights=np.full(4, 0.25), clusters=np.array([0, 0, 1, 1]))
+    signs = np.array([-1.0, 1.0, -1.0, 1.0])
+    change = corrected_change(units, signs, np.array([0.25, 0.25, 0.25, 0.25]))
+    assert change.mean == pytest.approx(0)
+    assert change.limits is None  # labels of two clusters
+    # Three more pairs with the same answers in both runs make the same weights smaller.
+    smaller = units._replace(weights=units.weights / 4, drawn=units.drawn / 4)
+    better = smaller._replace(human=np.array([0.0, 1.0, 1.0, 1.0]))
+    assert corrected_change(better, signs, np.zeros(4)).mean == pytest.approx(1 / 16)
+
+
+@given(st.randoms(use_true_random=False), st.integers(10, 60))
+def test_properties_of_a_change_for_any_judge_and_labels(random: Random, size: int) -> None:
+    """Exchanging the runs mirrors the interval; with all signs 1 it is the corrected mean."""
+    judged, human = ([float(random.random() < 0.5) for _ in range(size)] for _ in range(2))
+    labels = [label if random.random() < 0.8 else None for label in human]
+    labels[0] = human[0]
+    units = make_units(judged, labels, probabilities=[0.5])
+    signs = np.array([random.choice([-1.0, 1.0]) for _ in range(size)])
+    change = corrected_change(units, signs, units.weights)
+    mirrored = corrected_change(units, -signs, units.weights)
+    assert mirrored.mean == pytest.approx(-change.mean, abs=1e-12)
+    if change.limits and mirrored.limits:
+        low, high = change.limits
+        assert mirrored.limits == pytest.approx((-high, -low), abs=1e-12)
+        assert -1 <= low <= high <= 1
+    same = corrected_change(units, np.ones(size), units.weights)
+    assert min(1, max(0, same.mean)) == pytest.approx(prediction_powered(units).mean)
+    everything = make_units(judged, human)
+    truth = float((everything.weights * signs * human).sum())
+    assert corrected_change(everything, signs, units.weights).mean == pytest.approx(truth)
 
 
 @pytest.mark.parametrize("turns", [1, 2, 3, 7, 12, 33, 60])

@@ -1,0 +1,135 @@
+"""Labels of the statements of two runs together, and the difference that they correct.
+
+The statements are drawn by what each adds to the difference (`localjudge.labels.difference_frame`),
+so their labels correct the difference and not the mean of a run. They are stored in the directory
+of both runs.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from localjudge.analysis.corrected_change import (
+    Clusters,
+    CorrectedDifference,
+    explain_missing_interval,
+)
+from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE
+from localjudge.labels.decisions import Decisions
+from localjudge.labels.difference_frame import DifferenceFrame
+from localjudge.labels.label_counts import count_labels
+from localjudge.labels.labelled_units import LabelledUnits, label_units
+from localjudge.labels.matched_labels import MatchedLabels
+from localjudge.labels.units import UnitFrame
+from localjudge.stats.corrected import PredictionPowered, corrected_change, covering
+from localjudge.stats.paired import paired_difference
+
+
+def join_frames(
+    before: UnitFrame, after: UnitFrame, clusters_before: Clusters, clusters_after: Clusters
+) -> DifferenceFrame:
+    """Return the statements of a metric on the pairs of both runs.
+
+    The clusters are those of `correct_difference`.
+    """
+    return DifferenceFrame(before.among(clusters_before), after.among(clusters_after))
+
+
+def correct_jointly(
+    frame: DifferenceFrame,
+    matched: MatchedLabels,
+    clusters_before: Clusters,
+    clusters_after: Clusters,
+) -> CorrectedDifference | None:
+    """Return the difference corrected by labels drawn from both runs, None without labels.
+
+    `frame` may be a part of the statements that were drawn from.
+    """
+    decisions = matched.decisions
+    keys = frame.by_key.keys() & decisions.human.keys()
+    if not keys:
+        return None
+    corrected = CorrectedDifference(
+        is_joint=True,
+        counts_before=count_labels(frame.before, decisions.human),
+        counts_after=count_labels(frame.after, decisions.human),
+        own_labels=len(keys),
+        passed_over_after=len(frame.by_key.keys() & matched.passed_over),
+        statements=len(frame.by_key),
+    )
+    obstacle = _find_obstacle(frame, matched, decisions)
+    if obstacle:
+        return corrected.model_copy(update=obstacle)
+    drawings = []
+    for drawing in matched.drawings[frame.metric]:
+        drawings.append([drawn for drawn in drawing if drawn.key in frame.by_key])
+    people = []
+    for human in decisions.by_annotator(keys).values():
+        people.append(label_units(frame, human, drawings, matched.plans))
+    first = people[0]
+    update: dict[str, Any] = {
+        "labels_before": len(first.counted & frame.before.by_key.keys()),
+        "labels_after": len(first.counted & frame.after.by_key.keys()),
+        "labels": len(first.counted),
+        "labelled": len(first.labelled),
+        "look": first.look.labels,
+    }
+    if first.counted:
+        changes = []
+        for units in people:
+            changes.append(_estimate(frame, units, clusters_before, clusters_after))
+        update |= _describe(changes, first)
+    return corrected.model_copy(update=update)
+
+
+def _find_obstacle(
+    frame: DifferenceFrame, matched: MatchedLabels, decisions: Decisions
+) -> dict[str, Any]:
+    """Return why no label can correct the difference, {} if labels can."""
+    if matched.is_stopped:
+        return {"remark": BY_SCORES}
+    if frame.share_of is None:
+        return {"remark": NO_SHARE}
+    agreement = decisions.agreement(frame.by_key.keys() & decisions.human.keys())
+    if agreement and agreement.is_too_low:
+        return {"remark": agreement.request, "unsettled": agreement.unsettled}
+    return {}
+
+
+def _estimate(
+    frame: DifferenceFrame,
+    labelled: LabelledUnits,
+    clusters_before: Clusters,
+    clusters_after: Clusters,
+) -> PredictionPowered:
+    """Return the difference by one annotator's labels.
+
+    If every statement that changes the difference has one, it is the difference of the samples.
+    """
+    units = labelled.units
+    if not labelled.is_complete:
+        return corrected_change(units, frame.signs, frame.shares, labelled.look.confidence)
+    before, after = frame.shares_of_samples(units.human)
+    numbers = list(clusters_after.values())
+    clusters = None
+    if len(set(numbers)) < len(numbers):
+        clusters = numbers
+    interval = paired_difference(
+        [before[sample] for sample in clusters_before],
+        [after[sample] for sample in clusters_after],
+        clusters=clusters,
+    )
+    return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
+
+
+def _describe(changes: Iterable[PredictionPowered], first: LabelledUnits) -> dict[str, Any]:
+    """Return the fields of a difference that covers each annotator's."""
+    change = covering(list(changes))
+    remark = None
+    if change.limits is None:
+        remark = explain_missing_interval(first.look, len(first.counted), change.clusters)
+    return {
+        "difference": change.mean,
+        "ci95": change.limits,
+        "clusters": change.clusters,
+        "remark": remark,
+    }

@@ -1,0 +1,147 @@
+"""What is labelled: the statements of one run, or of two runs together.
+
+    a run           its directory        the frame of each metric
+    two runs        the one of both      the difference of each metric, without equal statements
+
+Everything else about labels (drawing, rows of sheets, decisions, reading) is the same for both.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from localjudge.errors import InputError
+from localjudge.labels.closest_sentences import ClosestSentence, closest_sentences
+from localjudge.labels.drawing import Drawing, DrawnStatement
+from localjudge.labels.label_sheet import SheetRow
+from localjudge.labels.run_labels import check_labels_allowed
+from localjudge.labels.shown_texts import find_metrics, shown_texts, split_answer
+from localjudge.labels.units import UnitFrame, UnitPlace, first_places, unit_frames, verdicts_at
+from localjudge.run_directory.result_rows import VerdictRow
+from localjudge.run_directory.run_record import RunRecord, as_run
+from localjudge.run_directory.texts_read import texts_read
+from localjudge.words import suggestion
+
+
+class PlacesInRun(NamedTuple):
+    """A run, and the first place of each of its statements, by key."""
+
+    run: RunRecord
+    places: Mapping[str, UnitPlace]
+
+
+class LabelSource(NamedTuple):
+    """Statements by metric (`frames`), where they are, and the directory of their labels."""
+
+    directory: Path
+    frames: dict[str, UnitFrame]
+    runs: tuple[PlacesInRun, ...]
+
+    @classmethod
+    def of_run(cls, run: RunRecord | str | Path) -> "LabelSource":
+        """Return the statements of a run.
+
+        Raises InputError for a run stopped by scores, and RunDirectoryError for a folder without a
+        run.
+        """
+        run = as_run(run)
+        check_labels_allowed(run)
+        frames = unit_frames(run)
+        return cls(run.directory, frames, (PlacesInRun(run, first_places(frames.values())),))
+
+    @property
+    def is_joint(self) -> bool:
+        return len(self.runs) > 1
+
+    @property
+    def has_evidence(self) -> bool:
+        return all(part.run.has_evidence for part in self.runs)
+
+    def in_runs(self, keys: Iterable[str]) -> Iterator[tuple[RunRecord, dict[UnitPlace, str]]]:
+        """Yield each run with the places of the statements, in the first run that has them."""
+        left = set(keys)
+        for run, places in self.runs:
+            found = left & places.keys()
+            left -= found
+            yield run, {places[key]: key for key in found}
+
+    def verdicts(self, keys: Iterable[str]) -> dict[str, VerdictRow]:
+        """Return a verdict on each statement, by key."""
+        verdicts: dict[str, VerdictRow] = {}
+        for run, places in self.in_runs(keys):
+            verdicts |= verdicts_at(run, places)
+        return verdicts
+
+    def closest_sentences(self, keys: Iterable[str]) -> dict[str, tuple[ClosestSentence, ...]]:
+        """Return the evidence of the statements, by key, without what the judge says."""
+        sentences: dict[str, tuple[ClosestSentence, ...]] = {}
+        for run, places in self.in_runs(keys):
+            sentences |= closest_sentences(run, places)
+        return sentences
+
+    def texts_read(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return what a reader has read for the statements, by key."""
+        read: dict[str, str] = {}
+        for run, places in self.in_runs(keys):
+            verdicts: dict[str, list[VerdictRow]] = {}
+            for verdict in verdicts_at(run, places).values():
+                verdicts.setdefault(verdict.sample_id, []).append(verdict)
+            for sample in run.iter_samples():
+                if sample.id in verdicts:
+                    texts = texts_read(run, sample, verdicts[sample.id])
+                    for (metric, position), text in texts.items():
+                        read[places[UnitPlace(sample.id, metric, position)]] = text
+        return read
+
+    def correctable(self, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
+        """Return the frames of the named metrics, or of all that labels can correct.
+
+        Raises InputError without verdicts.
+        """
+        judged: dict[str, UnitFrame] = {}
+        shares: dict[str, UnitFrame] = {}
+        for name, frame in self.frames.items():
+            if (metrics is None or name in metrics) and frame.by_key:
+                judged[name] = frame
+                if frame.share_of:
+                    shares[name] = frame
+        for name in metrics or ():
+            if name not in judged:
+                problem = f"{self.directory} has no verdicts of {name!r} to label"
+                raise InputError(problem, hint=suggestion(name, self.frames, "its metrics"))
+        if not judged and self.is_joint:
+            raise InputError(
+                f"no statement in {self.directory} can change the difference",
+                hint="the answers of both are equal, or no metric has verdicts",
+            )
+        if not judged:
+            raise InputError(
+                f"{self.directory} has no verdicts to label",
+                hint="label a run with a judged metric",
+            )
+        if metrics is None and shares:
+            return shares
+        return judged
+
+    def sheet_rows(self, drawing: Drawing, statements: Sequence[DrawnStatement]) -> list[SheetRow]:
+        """Return a row of a sheet, without a label, for each statement."""
+        rows: dict[str, SheetRow] = {}
+        for run, places in self.in_runs(statement.key for statement in statements):
+            verdicts = verdicts_at(run, places)
+            asked = {verdict.sample_id for verdict in verdicts.values()}
+            samples = {sample.id: sample for sample in run.iter_samples() if sample.id in asked}
+            metrics = find_metrics(run)
+            for place, key in places.items():
+                sample = samples[place.sample_id]
+                verdict = verdicts[key]
+                rows[key] = {
+                    "label_id": key,
+                    "draw": drawing.name,
+                    **place._asdict(),
+                    **shown_texts(metrics, sample, verdict),
+                    "text": verdict.text,
+                    "source_text": split_answer(sample, verdict),
+                    "human": None,
+                    "annotator": None,
+                }
+        return [rows[statement.key] for statement in statements]

@@ -1,0 +1,233 @@
+"""Labels of two runs together: one drawing of what can change their difference."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge import Run
+from localjudge.analysis.check import check
+from localjudge.analysis.compare import compare, join_statements
+from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.errors import InputError
+from localjudge.labels.difference_frame import DifferenceFrame, labels_to_detect
+from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.read_labels import read_labels
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
+from localjudge.run_directory.label_file import append_labels, stored_labels
+from tests.conftest import OneJudge
+
+METRIC = "faithfulness"
+_Answers = list[list[str]]
+
+
+@pytest.fixture
+def compared(tmp_path: Path) -> Callable[..., ComparisonDirectory]:
+    """Make a comparison of these answers, each a list of sentences; the judge says .8 to all."""
+
+    def make(
+        old: _Answers, new: _Answers, p_yes: dict[str, float] | None = None
+    ) -> ComparisonDirectory:
+        comparison = ComparisonDirectory.create(tmp_path / "cmp", "answer_a", "answer_b")
+        for path, answers in ((comparison.baseline_path, old), (comparison.run_path, new)):
+            rows = []
+            for number, sentences in enumerate(answers):
+                rows.append(
+                    {
+                        "id": f"s{number}",
+                        "user_input": f"What of {number}?",
+                        "retrieved_contexts": [f"All about {number}."],
+                        "response": " ".join(sentences),
+                    }
+                )
+            engine = OneJudge({}, default=0.8)
+            localjudge.evaluate(rows, metrics=[METRIC], engine=engine, out=path)
+        return comparison
+
+    return make
+
+
+def joint_frame(comparison: ComparisonDirectory) -> DifferenceFrame:
+    frame = join_statements(comparison).frames[METRIC]
+    assert isinstance(frame, DifferenceFrame)
+    return frame
+
+
+def change(comparison: ComparisonDirectory) -> CorrectedDifference:
+    found = compare(comparison.baseline_path, comparison.run_path).metrics[METRIC].corrected
+    assert found is not None
+    return found
+
+
+def label_joint(
+    comparison: ComparisonDirectory, say: Callable[[str], Any], n: int = 1_000, **how: Any
+) -> Labelling:
+    labelling = Labelling(join_statements(comparison), "ann", DrawingOptions(sample=n, **how))
+    for _ in range(len(labelling.rows)):
+        labelling.answer(say(labelling.rows[0]["text"]))
+    return labelling
+
+
+def is_right(text: str) -> int:
+    return int("wrong" not in text)
+
+
+def two_systems(pairs: int) -> tuple[_Answers, _Answers]:
+    """Return answers in which every second pair differs: B replaces one right statement by a wrong
+    one, or adds one.
+    """
+    old = [[f"Fact {pair} is one.", f"Fact {pair} is two."] for pair in range(pairs)]
+    new = []
+    for pair, sentences in enumerate(old):
+        if pair % 4 == 1:
+            new.append([sentences[0], f"Fact {pair} is wrong."])
+        elif pair % 4 == 3:
+            new.append([*sentences, f"Fact {pair} is also wrong."])
+        else:
+            new.append(sentences)
+    return old, new
+
+
+def test_the_weights_of_a_difference_by_hand(compared: Callable[..., ComparisonDirectory]) -> None:
+    """Pair 1: s1 s2 in both, nothing changes. Pair 2: t1 t2, then t1 t3 t4: t1 has 1/2 (1/3 - 1/2)
+    = -1/12, t2 -1/4, t3 and t4 1/6.
+    """
+    old = [["One is s1.", "One is s2."], ["Two is t1.", "Two is t2."]]
+    new = [["One is s1.", "One is s2."], ["Two is t1.", "Two is t3.", "Two is t4."]]
+    source = join_statements(compared(old, new))
+    frame = source.frames[METRIC]
+    assert isinstance(frame, DifferenceFrame)
+    texts = {key: verdict.text for key, verdict in source.verdicts(frame.by_key).items()}
+    changes = {texts[key]: frame.changes[units[0]] for key, units in frame.by_key.items()}
+    assert changes == pytest.approx(
+        {"Two is t1.": -1 / 12, "Two is t2.": -1 / 4, "Two is t3.": 1 / 6, "Two is t4.": 1 / 6}
+    )
+    assert frame.statements == 6
+
+
+def test_labels_of_all_that_differs_give_the_difference_of_people(
+    compared: Callable[..., ComparisonDirectory],
+) -> None:
+    """Of 40 pairs, ten have 1/2 and ten 2/3 in B, all have 1 in A: -(10 * 1/2 + 10 * 1/3) / 40."""
+    comparison = compared(*two_systems(40))
+    # In ten pairs two statements differ in weight, in ten others all three do.
+    assert len(joint_frame(comparison).by_key) == 10 * 2 + 10 * 3
+    labelling = label_joint(comparison, is_right)
+    assert labelling.total == 50
+    assert not any("Fact 0 " in row.text for row in stored_labels(comparison.path))
+    found = change(comparison)
+    assert found.difference == pytest.approx(-(10 / 2 + 10 / 3) / 40)
+    assert found.ci95 is not None
+    low, high = found.ci95
+    assert low < -(10 / 2 + 10 / 3) / 40 < high < 0
+    assert (found.is_joint, found.labels, found.statements) == (True, 50, 50)
+    assert (found.before, found.after) == (None, None)
+
+
+def test_some_labels_of_both_runs_decide_the_difference(
+    compared: Callable[..., ComparisonDirectory],
+) -> None:
+    comparison = compared(*two_systems(120))
+    label_joint(comparison, is_right, n=40)
+    found = change(comparison)
+    truth = -(30 / 2 + 30 / 3) / 120
+    assert found.ci95 is not None
+    assert found.ci95[0] < truth < found.ci95[1] < 0
+    assert found.labels < found.labelled + 1 <= 41
+    moved = compare(comparison.baseline_path, comparison.run_path).metrics[METRIC]
+    assert moved.quoted.basis == "labels"
+
+
+def test_the_sheet_does_not_say_whose_a_statement_is_and_is_read_back(
+    compared: Callable[..., ComparisonDirectory], tmp_path: Path
+) -> None:
+    comparison = compared(*two_systems(60))
+    source = join_statements(comparison)
+    rows = Labelling(source, "ann", DrawingOptions(sample=30)).rows_to_send()
+    assert all("answer_" not in json.dumps(row, default=str) for row in rows)
+    sheet = tmp_path / "sheet.jsonl"
+    for row in rows:
+        row["human"] = is_right(row["text"])
+        row["source_text"] = None
+    sheet.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert read_labels(source, sheet).new == 30
+    found = change(comparison)
+    assert found.ci95 is not None
+    assert (found.labels, found.look) == (30, 30)  # a plan: all count, with an ordinary interval
+    for run in (comparison.baseline_path, comparison.run_path):
+        assert stored_labels(run) == []
+
+
+def test_equal_answers_need_no_label(compared: Callable[..., ComparisonDirectory]) -> None:
+    old, _ = two_systems(12)
+    comparison = compared(old, old)
+    with pytest.raises(InputError, match="no statement"):
+        Labelling(join_statements(comparison), "ann")
+
+
+def test_labels_of_two_runs_elsewhere_are_not_joint(
+    compared: Callable[..., ComparisonDirectory], tmp_path: Path
+) -> None:
+    """A run copied out of its comparison does not take the labels of the difference along."""
+    comparison = compared(*two_systems(40))
+    label_joint(comparison, is_right)
+    elsewhere = tmp_path / "elsewhere"
+    comparison.run_path.rename(elsewhere)
+    assert compare(comparison.baseline_path, elsewhere).metrics[METRIC].corrected is None
+
+
+def test_fewer_labels_show_a_larger_difference(
+    compared: Callable[..., ComparisonDirectory],
+) -> None:
+    frame = joint_frame(compared(*two_systems(120)))
+    needed = [labels_to_detect(frame, difference) for difference in (0.05, 0.1, 0.2)]
+    assert needed[-1] == 20  # the fewest that have an interval
+    known = [number or 1_000 for number in needed]
+    assert known == sorted(known, reverse=True)
+
+
+def test_annotators_who_disagree_widen_the_interval(
+    compared: Callable[..., ComparisonDirectory],
+) -> None:
+    comparison = compared(*two_systems(120))
+    label_joint(comparison, is_right)
+    alone = change(comparison)
+    rows = stored_labels(comparison.path)
+    others = []
+    for number, row in enumerate(rows):
+        human = is_right(row.text)
+        if number % 20 == 0:
+            human = 1 - human
+        others.append(row.model_copy(update={"annotator": "bob", "human": human}))
+    append_labels(comparison.path, others)
+    together = change(comparison)
+    assert alone.ci95 is not None
+    assert together.ci95 is not None
+    assert together.ci95[0] <= alone.ci95[0]
+    assert alone.ci95[1] < together.ci95[1]
+
+
+def test_a_run_of_two_is_a_run(compared: Callable[..., ComparisonDirectory]) -> None:
+    """Labels of the difference do not touch the means of either run."""
+    comparison = compared(*two_systems(40))
+    before = Run.open(comparison.run_path).labels
+    label_joint(comparison, is_right)
+    assert Run.open(comparison.run_path).labels == before
+
+
+def test_a_gate_on_the_difference_is_decided_by_the_joint_labels(
+    compared: Callable[..., ComparisonDirectory],
+) -> None:
+    """The judge sees no difference; people see one of about -.21, so that a gate at -.1 fails."""
+    comparison = compared(*two_systems(120))
+    runs = {"baseline": comparison.baseline_path}
+    gates = [f"{METRIC}.delta>=-0.1"]
+    [by_judge] = check(Run.open(comparison.run_path), gates=gates, **runs).decisions
+    assert (by_judge.outcome, by_judge.corrected) == ("pass", False)
+    label_joint(comparison, is_right, n=40)
+    [by_labels] = check(Run.open(comparison.run_path), gates=gates, **runs).decisions
+    assert (by_labels.outcome, by_labels.corrected) == ("fail", True)
