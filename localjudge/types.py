@@ -7,6 +7,7 @@ A task is one question about one unit of text; the judge words it as prompt node
 """
 
 import html
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import singledispatch
 from types import MappingProxyType
@@ -444,10 +445,19 @@ def readable(size: int) -> str:
     return f"{size / 2**20:.0f} MiB"
 
 
+def _equal_to_value(fields: Mapping[str, Any]) -> Any:
+    return fields.get("value")
+
+
 class Scored(Record):
-    """A number in [0, 1], with its fraction if it is one."""
+    """A number in [0, 1], with its fraction if it is one.
+
+    `expected` is the number with the probability of each verdict in place of 0 or 1. By default,
+    and for a metric without a judge, it equals the value.
+    """
 
     value: float = Field(ge=0, le=1)
+    expected: float = Field(ge=0, le=1, default_factory=_equal_to_value)
     numerator: float | None = Field(default=None, allow_inf_nan=False)
     denominator: float | None = Field(default=None, allow_inf_nan=False)
     detail: str | None = None
@@ -462,6 +472,18 @@ class Scored(Record):
             denominator=len(counted),
             detail=detail,
         )
+
+    @classmethod
+    def share(cls, verdicts: Iterable[Verdict], detail: str | None = None) -> "Scored":
+        """Return the share of verdicts that are 1, and the mean of their probabilities as expected.
+
+        Raises ZeroDivisionError without verdicts.
+        """
+        listed = list(verdicts)
+        counted = cls.fraction((verdict.label for verdict in listed), detail)
+        probabilities = [each.label if each.p_yes is None else each.p_yes for each in listed]
+        expected = math.fsum(probabilities) / len(probabilities)
+        return counted.model_copy(update={"expected": expected})
 
 
 class Undefined(Record):

@@ -89,6 +89,7 @@ def pattern(output: str) -> str:
     shown = re.sub(r"\\\.\\\.\\\.(?=\\\n|$)", ".*", shown)
     shown = re.sub(r"(judge:|demo\\-)[0-9a-f]{8}", r"\1[0-9a-f]{8}", shown)
     shown = re.sub(r"(?<=\\ )([01]\\ )[01]\\\.\d{3}", r"\1[01]\\.\\d{3}", shown)
+    shown = re.sub(r"(expected\\ )[01]\\\.\d{3}", r"\1[01]\\.\\d{3}", shown)
     of_a_judge = r"((?:lexical|reader)(?:\\ |\\\n)+)[01]\\\.\d{3}"
     return re.sub(of_a_judge, r"\1[01]\\.\\d{3}", shown)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import BinaryIO
 
 from localjudge.errors import RunDirectoryError
@@ -12,10 +11,10 @@ from localjudge.run_directory import directory as run_directory
 from localjudge.run_directory.differences import differences
 from localjudge.run_directory.directory import excerpt, open_regular
 from localjudge.run_directory.evaluations import Evaluation
-from localjudge.run_directory.files import row_lines, summary_text
+from localjudge.run_directory.files import object_text, row_lines
 from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.summary import Summary
+from localjudge.run_directory.summary import SUMMARY, Summary
 from localjudge.run_directory.totals import Totals
 
 MAX_PLACES = 20
@@ -48,7 +47,7 @@ def changed_rows(
                 evidence = find_evidence(
                     evaluations, samples, settings, run.manifest.judge.letters_read
                 )
-            lines_by_file = row_lines(evaluations, evidence)
+            lines_by_file = row_lines(evaluations, evidence, with_expected=run.has_expected)
             for name, file in files.items():
                 for line in lines_by_file[name]:
                     counts[name] += 1
@@ -61,17 +60,22 @@ def changed_rows(
     return changes
 
 
-def changed_values(path: Path, summary: Summary) -> list[str]:
+def changed_values(run: RunRecord, summary: Summary) -> list[str]:
     """Return the names of values that differ in `summary.json`, such as `judge.caution`.
 
     Returns "formatting" if only bytes differ.
     """
+    path = run.directory / SUMMARY
+    values = summary.model_dump(mode="json")
+    if not run.has_expected:
+        for metric in values["metrics"].values():
+            del metric["expected"], metric["expected_ci95"]
     try:
         with open_regular(path) as file:
             content = file.read(run_directory.MAX_OBJECT_BYTES)
-        if content == summary_text(summary).encode():
+        if content == object_text(values).encode():
             return []
-        changes = differences(run_directory.read_object(path), summary.model_dump(mode="json"))
+        changes = differences(run_directory.read_object(path), values)
     except RunDirectoryError:
         return [_UNREADABLE]
     if not changes:

@@ -19,12 +19,14 @@ from localjudge.metrics import Metric, Sentences, Steps, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.foreign import guarded_steps
 from localjudge.run_directory.evaluations import Evaluation, JudgedUnit
+from localjudge.run_directory.expected import with_expected
 from localjudge.text.judged_sentences import judged_sentences
-from localjudge.types import NoAnswer, Sample, Task, Verdict
+from localjudge.types import NoAnswer, Sample, Task, Verdict, VerdictRule
 
 _FIRST_BLOCK = 16
 _MAX_BLOCK = 256
 _MAX_TIMES = 16
+_HALF = VerdictRule(0.5, 0.0)
 _Item = TypeVar("_Item")
 _Rounds = Generator[list[TaskRef], list[Verdict | NoAnswer] | None, Evaluation]
 """Yields the tasks of each round, receives their verdicts, and returns the evaluation."""
@@ -39,7 +41,7 @@ def evaluate(
     """Yield the evaluations of the samples, block by block."""
     for block in blocks(samples, answers.workers):
         answers.begin(block)
-        yield evaluate_samples(block, metrics, sentences, answers.verdicts)
+        yield evaluate_samples(block, metrics, sentences, answers.verdicts, answers.rule)
 
 
 def blocks(samples: Iterable[_Item], workers: int = 1) -> Iterator[list[_Item]]:
@@ -60,12 +62,14 @@ def evaluate_samples(
     metrics: Sequence[Metric],
     sentences: Sentences,
     ask: Callable[[Sequence[TaskRef]], Sequence[Verdict | NoAnswer]],
+    rule: VerdictRule = _HALF,
 ) -> list[Evaluation]:
     """Evaluate all metrics on all samples, ordered by sample, then by metric."""
     cut = judged_sentences(sentences)
     cases: list[_Rounds] = []
     for sample in samples:
-        cases += [_evaluate_in_rounds(sample, metric, cut) for metric in metrics]
+        for metric in metrics:
+            cases.append(_evaluate_in_rounds(sample, metric, cut, rule))
     evaluations: dict[int, Evaluation] = {}
     rounds: dict[int, list[TaskRef]] = {}
 
@@ -86,11 +90,14 @@ def evaluate_samples(
     return [evaluations[place] for place in range(len(cases))]
 
 
-def _evaluate_in_rounds(sample: Sample, metric: Metric, sentences: Sentences) -> _Rounds:
+def _evaluate_in_rounds(
+    sample: Sample, metric: Metric, sentences: Sentences, rule: VerdictRule
+) -> _Rounds:
     units: list[JudgedUnit] = []
 
     def conclude(outcome: types.Outcome) -> Evaluation:
-        return Evaluation(sample.id, metric.name, outcome, tuple(units))
+        evaluation = Evaluation(sample.id, metric.name, outcome, tuple(units))
+        return with_expected(evaluation, metric, rule)
 
     steps = _start(metric, sample, sentences)
     try:

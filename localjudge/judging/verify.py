@@ -164,7 +164,7 @@ def _compare(
     samples = count_with_progress(run.iter_samples(), progress, "recomputing", run.summary.samples)
     evaluated = evaluate(samples, metrics, repeated, settings.sentences)
     files = changed_rows(run, evaluated, totals, settings)
-    files[SUMMARY] = changed_values(run.directory / SUMMARY, _summarise(run, jury, totals))
+    files[SUMMARY] = changed_values(run, _summarise(run, jury, totals))
     files[LABELS] = list(labels.problems)
     data_changes = tuple(data_differences(run, totals.samples))
     identity = jury.identify(metrics, settings, Progress())

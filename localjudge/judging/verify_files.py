@@ -91,7 +91,7 @@ def _recompute(run: RunRecord) -> Iterator[str]:
     card = manifest.card.model_copy(update={"name": run.summary.judge.name})
     summary = totals.summary(manifest.signature, card, manifest.environment.skipped_rows)
     summary = summary.model_copy(update={"stopped": manifest.environment.stopped})
-    files[SUMMARY] = changed_values(run.directory / SUMMARY, summary)
+    files[SUMMARY] = changed_values(run, summary)
     for name, places in files.items():
         if places:
             yield f"{name} does not follow from the stored answers ({', '.join(places)})"

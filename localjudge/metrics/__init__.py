@@ -32,7 +32,7 @@ To write a metric, you need only this module. A complete example:
                 )
                 for index, span in enumerate(statements)
             ]
-            return Scored.fraction(verdict.label for verdict in verdicts)
+            return Scored.share(verdicts)
 
 
     correctness = Correctness()
@@ -57,7 +57,9 @@ of text:
 A judge that cannot do a metric's declared tasks is refused before the run: `common_tasks =
 frozenset({"attribution"})`, or `special_tasks = frozenset({"criterion"})` for custom questions.
 Optionally, `about = About(question=..., unit=..., source=...)` describes the metric to users and
-annotators. An exception makes the sample `Failed`; raise SampleError to give the reason.
+annotators. `Scored.share` also gives the expected score, with probabilities in place of labels;
+another formula gives it as `Scored(value=..., expected=...)`. An exception makes the sample
+`Failed`; raise SampleError to give the reason.
 '''
 
 from localjudge.errors import SampleError

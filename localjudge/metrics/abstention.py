@@ -9,6 +9,9 @@
     abstention(mode=over_refused)   over-refused / samples with sufficient contexts; lower is better
     abstention(mode=made_up)        made up / samples with insufficient contexts; lower is better
 
+With s and r, the probabilities that the contexts suffice and that the response refuses, the
+expected scores are s (1 - r) + (1 - s) r, r, and 1 - r. The labels decide the row of a sample.
+
 A response refuses if it says that it cannot, may not or will not answer, or does not know, and
 gives no answer. The judge decides this, not a list of phrases. A "made up" answer cannot come from
 the contexts, but may be true. A mode is `Undefined` for samples of the other row.
@@ -20,6 +23,8 @@ and for `abstention` also a missing question. Without context text, the contexts
 the model is not asked.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 from localjudge.metrics.context_sufficiency import ask_sufficiency
@@ -97,6 +102,7 @@ def abstention(*, mode: _Mode = "right") -> BuiltIn:
         name_with_option("abstention", "mode", mode, default="right"),
         lambda sample, sentences: _ask_whether_right(sample, sentences, mode),
         version=2,
+        formula=partial(_probability_of_cell, mode),
         options={"mode": mode},
         lower_is_better=mode != "right",
         required_fields=frozenset({"user_input", "response", "retrieved_contexts"}),
@@ -124,3 +130,12 @@ def _ask_whether_right(sample: Sample, sentences: Sentences, mode: _Mode) -> Ste
     is_right = sufficient.label != refused.label
     counted = int(is_right == (mode == "right"))
     return Scored(value=counted, numerator=counted, denominator=1, detail=cell)
+
+
+def _probability_of_cell(mode: _Mode, _: Sequence[Unit], values: Sequence[float]) -> float:
+    sufficient, refused = values
+    if mode == "over_refused":
+        return refused
+    if mode == "made_up":
+        return 1 - refused
+    return sufficient * (1 - refused) + (1 - sufficient) * refused

@@ -2,7 +2,9 @@
 
     precision   sentences of the response attributed to the reference / sentences of the response
     recall      sentences of the reference attributed to the response / sentences of the reference
-    f1          2 * precision * recall / (precision + recall), 0 if both are 0
+    f1          2 * precision * recall / (precision + recall), 0 if one of them is 0
+
+The expected f1 is computed from expected counts: the sums of probabilities of each side.
 
 `answer_correctness` is f1; `(mode=precision)` and `(mode=recall)` ask half of the questions. A true
 sentence that the reference lacks lowers precision. Thinking, lists of sources and citation marks
@@ -16,19 +18,23 @@ and f1 are 0 without asking the model, and precision is `Undefined`.
 """
 
 from collections.abc import Sequence
+from math import fsum
 from typing import Literal
 
 from localjudge.metrics.metric import (
     About,
     BuiltIn,
+    Formula,
     Sentences,
     Steps,
     attributions,
+    labels_of,
     name_with_option,
     prepared_response,
     response_statements,
+    units_of,
 )
-from localjudge.types import Attribution, Sample, Scored, Undefined
+from localjudge.types import Attribution, Sample, Scored, Undefined, Unit
 
 _Mode = Literal["f1", "precision", "recall"]
 
@@ -42,10 +48,14 @@ _HEADLINES = {
 
 def answer_correctness(*, mode: _Mode = "f1") -> BuiltIn:
     """Agreement of response and reference by sentence."""
+    formula: Formula | None = None
+    if mode == "f1":
+        formula = _f1
     return BuiltIn(
         name_with_option("answer_correctness", "mode", mode, default="f1"),
         lambda sample, sentences: _steps(sample, sentences, mode),
         version=2,
+        formula=formula,
         options={"mode": mode},
         required_fields=frozenset({"response", "reference"}),
         common_tasks=frozenset({"attribution"}),
@@ -76,22 +86,31 @@ def _steps(sample: Sample, sentences: Sentences, mode: _Mode) -> Steps:
             whole_response = (prepared_response(sample, sentences).shown,)
         tasks += attributions(sample, "reference", reference, whole_response, "response")
     verdicts = yield tasks
-    labels = [verdict.label for verdict in verdicts]
     if mode != "f1":
-        return Scored.fraction(labels)
-    return _score_f1(labels[: len(response)], labels[len(response) :])
-
-
-def _score_f1(of_response: Sequence[int], of_reference: Sequence[int]) -> Scored:
-    """Return the harmonic mean of precision and recall from the labels of the two sides."""
-    right = sum(of_response)
-    covered = sum(of_reference)
-    value = 0.0
-    if right and covered:
-        # 2PR / (P + R) with P = right / sentences of the response and R = covered / sentences of
-        # the reference, as one division.
-        value = 2 * right * covered / (right * len(of_reference) + covered * len(of_response))
+        return Scored.fraction(verdict.label for verdict in verdicts)
+    value = _f1(units_of(tasks), labels_of(verdicts))
+    right = sum(verdict.label for verdict in verdicts[: len(response)])
+    covered = sum(verdict.label for verdict in verdicts[len(response) :])
     precision = _NO_RESPONSE
-    if of_response:
-        precision = f"precision {right}/{len(of_response)}"
-    return Scored(value=value, detail=f"{precision}, recall {covered}/{len(of_reference)}")
+    if response:
+        precision = f"precision {right}/{len(response)}"
+    return Scored(value=value, detail=f"{precision}, recall {covered}/{len(reference)}")
+
+
+def _f1(units: Sequence[Unit], values: Sequence[float]) -> float:
+    """Return the harmonic mean of precision and recall, 0 if one of them is 0."""
+    of_response: list[float] = []
+    of_reference: list[float] = []
+    for unit, value in zip(units, values, strict=True):
+        if unit.source == "response":
+            of_response.append(value)
+        else:
+            of_reference.append(value)
+    right = fsum(of_response)
+    covered = fsum(of_reference)
+    if not right or not covered:
+        return 0.0
+    # 2PR / (P + R) with P = right / sentences of the response and R = covered / sentences of the
+    # reference, as one division.
+    both = right * len(of_reference) + covered * len(of_response)
+    return min(1.0, 2 * right * covered / both)

@@ -1,8 +1,10 @@
 """Context precision: are the useful chunks ranked before the others?
 
     context_precision = sum over useful chunks i of (useful among the first i / i)  /  useful chunks
+                      = sum over i of v_i x ((v_1 + ... + v_i) / i)  /  (v_1 + v_2 + ...)
 
-This is average precision. `context_precision(against=response)` needs no reference: a chunk is
+This is average precision. v_i is 1 for a useful chunk, otherwise 0; the expected score takes the
+probability in its place. `context_precision(against=response)` needs no reference: a chunk is
 useful if the *response* can be taken from it.
 
 Source: RAGAS `LLMContextPrecisionWithReference` and `LLMContextPrecisionWithoutReference`, which
@@ -15,8 +17,15 @@ from collections.abc import Sequence
 from math import fsum
 from typing import Literal
 
-from localjudge.metrics.metric import About, BuiltIn, Steps, chunks, name_with_option
-from localjudge.types import Sample, Scored, Undefined, Usefulness
+from localjudge.metrics.metric import (
+    About,
+    BuiltIn,
+    Steps,
+    chunks,
+    labels_of,
+    name_with_option,
+)
+from localjudge.types import Sample, Scored, Undefined, Unit, Usefulness
 
 _Answer = Literal["reference", "response"]
 _RANKING = "ranking useful documents first"
@@ -28,6 +37,7 @@ def context_precision(*, against: _Answer = "reference") -> BuiltIn:
         name_with_option("context_precision", "against", against, default="reference"),
         lambda sample, sentences: _steps(sample, against),
         options={"against": against},
+        formula=_average_precision,
         required_fields=frozenset({"user_input", against, "retrieved_contexts"}),
         common_tasks=frozenset({"usefulness"}),
         about=About(
@@ -56,16 +66,17 @@ def _steps(sample: Sample, against: _Answer) -> Steps:
     for unit in units:
         tasks.append(Usefulness(unit=unit, user_input=question, reference=answer))
     verdicts = yield tasks
-    return _average_precision([verdict.label for verdict in verdicts])
+    return Scored(value=_average_precision(units, labels_of(verdicts)))
 
 
-def _average_precision(labels: Sequence[int]) -> Scored:
+def _average_precision(_: Sequence[Unit], useful: Sequence[float]) -> float:
     """Return the mean of the precision at each useful chunk, 0 if there is none."""
+    total = fsum(useful)
+    if not total:
+        return 0.0
     precisions: list[float] = []
-    for rank, label in enumerate(labels, start=1):
-        if label:
-            useful_so_far = len(precisions) + 1
-            precisions.append(useful_so_far / rank)
-    if not precisions:
-        return Scored(value=0.0)
-    return Scored(value=fsum(precisions) / len(precisions))
+    useful_so_far = 0.0
+    for rank, value in enumerate(useful, start=1):
+        useful_so_far += value
+        precisions.append(value * (useful_so_far / rank))
+    return min(1.0, fsum(precisions) / total)

@@ -22,7 +22,8 @@ answer of an example is a level. The expected level follows from the probabiliti
 digits, as in G-Eval (Liu et al. 2023). A unit's value is that level scaled to [0, 1]; its label is
 1 at or above the threshold.
 
-Higher is always better: with `good = "no"`, the score counts "no". Inputs too long for the model
+Higher is always better: with `good = "no"`, the score counts "no", and the expected score is the
+mean of 1 - p. The score of a rubric is an expected one. Inputs too long for the model
 fail. Needs a judge that follows instructions. Empty cases: a blank shown field, a response without
 a sentence, and no context text are `Undefined`.
 """
@@ -39,6 +40,7 @@ from localjudge import resources
 from localjudge.errors import ArgumentValueError, InputError
 from localjudge.metrics.metric import (
     About,
+    Formula,
     Sentences,
     Steps,
     chunks,
@@ -154,6 +156,15 @@ class Criterion(UserValue):
         """Checksum of all values except defaults."""
         values = self.model_dump_json(exclude_defaults=True)
         return hashlib.sha256(values.encode()).hexdigest()
+
+    @property
+    def formula(self) -> Formula | None:
+        """The share of the good answer. None for a rubric, whose score has probabilities."""
+        if self.levels:
+            return None
+        if self.good == "yes":
+            return _share_of_yes
+        return _share_of_no
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about each unit."""
@@ -297,6 +308,14 @@ def _mean_level(verdicts: Sequence[Verdict]) -> Scored:
     highest = len(_LEVELS)
     level = 1 + mean * (highest - 1)
     return Scored(value=mean, detail=f"expected level {level:.2f} of 1 to {highest}")
+
+
+def _share_of_yes(_: Sequence[Unit], values: Sequence[float]) -> float:
+    return fsum(values) / len(values)
+
+
+def _share_of_no(_: Sequence[Unit], values: Sequence[float]) -> float:
+    return fsum(1 - value for value in values) / len(values)
 
 
 def _with_marks(statement: Statement, text: str) -> Span:

@@ -15,11 +15,15 @@ unsupported.
 
 Source: RAGChecker's table of claims by chunks (Ru et al., 2024), with sentences as claims.
 
+The expected score takes the largest probability of a row (of a column) where the counted one asks
+whether any of them is 1, as for windows of a long text.
+
 Empty cases: no sentence in the reference, or no chunk, is `Undefined`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
+from math import fsum
 
 from localjudge.metrics.metric import (
     About,
@@ -29,12 +33,15 @@ from localjudge.metrics.metric import (
     SupportTable,
     against_each_chunk,
     chunks,
+    labels_of,
     support_table,
+    units_of,
 )
-from localjudge.types import Sample, Scored, Undefined
+from localjudge.types import Sample, Scored, Task, Undefined, Unit, Verdict
 
 _ARE_SUPPORTED = "are supported by a single document"
-_ScoreTable = Callable[[SupportTable], Scored]
+_SupportOfEach = Callable[[SupportTable], SupportTable]
+"""The support of each sentence, or of each chunk, from the table."""
 
 
 def matrix_recall(k: int | None = None) -> BuiltIn:
@@ -48,21 +55,49 @@ def matrix_recall(k: int | None = None) -> BuiltIn:
         name += f"@{k}"
         headline += f" among the first {k}"
     counted = "sentences of the reference supported by a context"
-    return _matrix_metric(name, headline, counted, partial(_score_recall, k))
+    return _matrix_metric(
+        name,
+        headline,
+        counted,
+        partial(_support_of_sentences, k),
+        with_marginal_values=k is None,
+    )
 
 
 def matrix_precision() -> BuiltIn:
     """Share of chunks that support any sentence."""
     headline = "in an average sample, {} of the documents support a sentence of the right answer"
     counted = "contexts support a sentence of the reference"
-    return _matrix_metric("matrix_precision", headline, counted, _score_precision)
+    return _matrix_metric("matrix_precision", headline, counted, _support_of_chunks)
 
 
-def _matrix_metric(name: str, headline: str, counted: str, score: _ScoreTable) -> BuiltIn:
-    """Return a metric computed from the table."""
+def _matrix_metric(
+    name: str,
+    headline: str,
+    counted: str,
+    support: _SupportOfEach,
+    *,
+    with_marginal_values: bool = False,
+) -> BuiltIn:
+    """Return a metric that is the mean of the support of each sentence or chunk."""
+
+    def steps(sample: Sample, sentences: Sentences) -> Steps:
+        table = yield from _ask_table(sample, sentences)
+        if isinstance(table, Undefined):
+            return table
+        detail = None
+        if with_marginal_values:
+            detail = _describe_marginal_values(table)
+        return Scored.fraction(support(table).astype(int).tolist(), detail=detail)
+
+    def formula(units: Sequence[Unit], values: Sequence[float]) -> float:
+        shares = support(support_table(units, values, "reference"))
+        return fsum(shares.tolist()) / len(shares)
+
     return BuiltIn(
         name,
-        lambda sample, sentences: _steps(sample, sentences, score),
+        steps,
+        formula=formula,
         required_fields=frozenset({"reference", "retrieved_contexts"}),
         common_tasks=frozenset({"attribution"}),
         about=About(
@@ -75,27 +110,32 @@ def _matrix_metric(name: str, headline: str, counted: str, score: _ScoreTable) -
     )
 
 
-def _steps(sample: Sample, sentences: Sentences, score: _ScoreTable) -> Steps:
+def _ask_table(
+    sample: Sample, sentences: Sentences
+) -> Generator[Sequence[Task], Sequence[Verdict], SupportTable | Undefined]:
     statements = sentences(sample.reference or "")
     passages = list(chunks(sample))
     if not statements:
         return Undefined(reason="the reference has no sentence")
     if not passages:
         return Undefined(reason="the contexts have no chunk")
-    verdicts = yield against_each_chunk(sample, "reference", statements, passages)
-    return score(support_table(verdicts, len(statements), len(passages)))
+    tasks = against_each_chunk(sample, "reference", statements, passages)
+    verdicts = yield tasks
+    return support_table(units_of(tasks), labels_of(verdicts), "reference")
 
 
-def _score_recall(k: int | None, table: SupportTable) -> Scored:
-    supported = Scored.fraction(table[:, :k].any(axis=1).astype(int).tolist())
-    if k is not None:
-        return supported
+def _describe_marginal_values(table: SupportTable) -> str:
     has_one_chunk = table.sum(axis=1, keepdims=True) == 1
-    marginal = (table & has_one_chunk).mean(axis=0)
+    marginal = (table * has_one_chunk).mean(axis=0)
     listed = ", ".join(f"{share:.3f}" for share in marginal)
-    detail = f"marginal value by chunk: {listed}"
-    return supported.model_copy(update={"detail": detail})
+    return f"marginal value by chunk: {listed}"
 
 
-def _score_precision(table: SupportTable) -> Scored:
-    return Scored.fraction(table.any(axis=0).astype(int).tolist())
+def _support_of_sentences(k: int | None, table: SupportTable) -> SupportTable:
+    support: SupportTable = table[:, :k].max(axis=1)
+    return support
+
+
+def _support_of_chunks(table: SupportTable) -> SupportTable:
+    support: SupportTable = table.max(axis=0)
+    return support

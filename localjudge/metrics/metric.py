@@ -10,7 +10,6 @@ function, whose keyword-only arguments are its options.
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
-from itertools import islice
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -28,6 +27,7 @@ from localjudge.types import (
     Task,
     Undefined,
     Unit,
+    UnitSource,
     Verdict,
     context_texts,
 )
@@ -53,6 +53,12 @@ Steps = Generator[Sequence[Task], Sequence[Verdict], Outcome]
 
 Sentences = Callable[[str], Sequence[Span]]
 """Splits a text into verbatim sentences."""
+
+Formula = Callable[[Sequence[Unit], Sequence[float]], float]
+"""The score from the judged units and a number in [0, 1] for each.
+
+With labels it is the counted score, with probabilities of 1 the expected score.
+"""
 
 
 class Metric(Protocol):
@@ -87,7 +93,8 @@ class BuiltIn:
     """A metric of this package: `steps` asks its questions and computes its outcome.
 
     `options` has all of them, with their values. `common_tasks` can be done by every judge,
-    `special_tasks` only by some.
+    `special_tasks` only by some. Without a `formula`, the score is the sum of the verdicts over its
+    denominator.
     """
 
     name: str
@@ -100,6 +107,7 @@ class BuiltIn:
     common_tasks: frozenset[str] = frozenset()
     special_tasks: frozenset[str] = frozenset()
     lower_is_better: bool = False
+    formula: Formula | None = field(default=None, compare=False)
 
 
 _INTERFACE = {"name", "version", "required_fields", "about"}
@@ -148,8 +156,8 @@ def name_with_option(base: str, option: str, value: str, *, default: str) -> str
     return f"{base}({option}={value})"
 
 
-SupportTable = NDArray[np.bool_]
-"""Shape (sentences, chunks): does the chunk support the sentence?"""
+SupportTable = NDArray[np.float64]
+"""Shape (sentences, chunks): does the chunk support the sentence? Numbers in [0, 1]."""
 
 _Source = Literal["reference", "response"]
 
@@ -260,10 +268,29 @@ def against_each_chunk(
     return tasks
 
 
-def support_table(verdicts: Iterable[Verdict], rows: int, columns: int) -> SupportTable:
-    """Arrange the next `rows * columns` verdicts as a table, row by row.
+def support_table(
+    units: Sequence[Unit], values: Sequence[float], source: UnitSource
+) -> SupportTable:
+    """Arrange the numbers of a text's units, each against each chunk, as a table."""
+    entries: list[tuple[int, int, float]] = []
+    for unit, value in zip(units, values, strict=True):
+        if unit.source == source and isinstance(unit.against, int):
+            entries.append((unit.index, unit.against, value))
+    indices = sorted({index for index, _, _ in entries})
+    chunk_numbers = sorted({chunk for _, chunk, _ in entries})
+    rows = {index: row for row, index in enumerate(indices)}
+    columns = {chunk: column for column, chunk in enumerate(chunk_numbers)}
+    table = np.zeros((len(rows), len(columns)))
+    for index, chunk, value in entries:
+        table[rows[index], columns[chunk]] = value
+    return table
 
-    Raises ValueError if there are fewer.
-    """
-    labels = [verdict.label for verdict in islice(verdicts, rows * columns)]
-    return np.array(labels, dtype=bool).reshape(rows, columns)
+
+def labels_of(verdicts: Iterable[Verdict]) -> list[float]:
+    """Return the labels as numbers for a formula."""
+    return [float(verdict.label) for verdict in verdicts]
+
+
+def units_of(tasks: Iterable[Task]) -> list[Unit]:
+    """Return the unit of each task."""
+    return [task.unit for task in tasks]

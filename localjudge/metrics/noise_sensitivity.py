@@ -8,11 +8,22 @@ A sentence is *wrong* if it cannot be attributed to the reference, even if it is
 *relevant* if any sentence of the reference can be attributed to it. Thinking, lists of sources and
 citation marks are not part of a sentence.
 
+The expected score takes 1 - p for a sentence that is wrong with probability 1 - p, the largest
+probability where the counted one asks for any, and products:
+
+    (1 - p of the sentence by the reference) x max over chunks of (p of the sentence by the chunk
+        x max over sentences of the reference of p of that sentence by the chunk)
+
 Source: RAGChecker (Ru et al., 2024), as computed by ragas (`NoiseSensitivity`, `mode` relevant),
 with sentences as claims.
 
 Empty cases: no sentence in the response or in the reference, or no chunk, is `Undefined`.
 """
+
+from collections.abc import Sequence
+from math import fsum
+
+import numpy as np
 
 from localjudge.metrics.metric import (
     About,
@@ -22,10 +33,12 @@ from localjudge.metrics.metric import (
     against_each_chunk,
     attributions,
     chunks,
+    labels_of,
     response_statements,
     support_table,
+    units_of,
 )
-from localjudge.types import Sample, Scored, Undefined
+from localjudge.types import Sample, Scored, Undefined, Unit
 
 _SENTENCES = "sentences of the response"
 _UNITS = f"({_SENTENCES} + of the reference) x contexts, + {_SENTENCES}"
@@ -39,6 +52,7 @@ def noise_sensitivity() -> BuiltIn:
         _steps,
         version=2,
         lower_is_better=True,
+        formula=_noise,
         required_fields=frozenset({"response", "reference", "retrieved_contexts"}),
         common_tasks=frozenset({"attribution"}),
         about=About(
@@ -61,15 +75,29 @@ def _steps(sample: Sample, sentences: Sentences) -> Steps:
         return Undefined(reason="the reference has no sentence")
     if not passages:
         return Undefined(reason="the contexts have no chunk")
-    verdicts = yield [
+    tasks = [
         *attributions(sample, "response", response, (sample.reference or "",), "reference"),
         *against_each_chunk(sample, "response", response, passages),
         *against_each_chunk(sample, "reference", reference, passages),
     ]
-    in_order = iter(verdicts)
-    correct = support_table(in_order, len(response), 1)
-    response_by_chunk = support_table(in_order, len(response), len(passages))
-    reference_by_chunk = support_table(in_order, len(reference), len(passages))
-    by_relevant = response_by_chunk[:, reference_by_chunk.any(axis=0)].any(axis=1)
-    misled = int((by_relevant & ~correct[:, 0]).sum())
+    verdicts = yield tasks
+    misled = int(sum(_misled(units_of(tasks), labels_of(verdicts))))
     return Scored(value=misled / len(response), numerator=misled, denominator=len(response))
+
+
+def _noise(units: Sequence[Unit], values: Sequence[float]) -> float:
+    misled = _misled(units, values)
+    return fsum(misled) / len(misled)
+
+
+def _misled(units: Sequence[Unit], values: Sequence[float]) -> list[float]:
+    """Return for each sentence of the response whether it is wrong by a relevant chunk."""
+    correct: list[float] = []
+    for unit, value in zip(units, values, strict=True):
+        if unit.against == "reference":
+            correct.append(value)
+    response_by_chunk = support_table(units, values, "response")
+    relevant = support_table(units, values, "reference").max(axis=0)
+    by_relevant = (response_by_chunk * relevant).max(axis=1)
+    misled: list[float] = ((1 - np.array(correct)) * by_relevant).tolist()
+    return misled

@@ -43,6 +43,7 @@ _KINDS: dict[str, Kind] = {
     "p_yes": "number",
     "valid_mass": "number",
     "score": "number",
+    "expected": "number",
     "numerator": "number",
     "denominator": "number",
 }
@@ -227,6 +228,7 @@ def _sample_rows(run: RunRecord) -> Iterator[Row]:
             score = scores.get(metric)
             row[metric] = score and score.score
             row[f"{metric}_status"] = score and score.status
+            row[f"{metric}_expected"] = score and score.expected
         yield row
 
 
@@ -236,6 +238,7 @@ def _kinds(run: RunRecord, rows: Rows) -> dict[str, Kind]:
         for metric in run.summary.metrics:
             kinds[metric] = "number"
             kinds[f"{metric}_status"] = "text"
+            kinds[f"{metric}_expected"] = "number"
         return kinds
     row_type: type[ScoreRow | VerdictRow] = VerdictRow
     if rows == "scores":

@@ -26,7 +26,7 @@ from localjudge.labels.labelled_statements import (
 from localjudge.report.evidence_views import described_evidence
 from localjudge.report.overview import Values
 from localjudge.report.private_page import browser_offset
-from localjudge.report.sample_views import describe_outcome, explain_score, remark_on
+from localjudge.report.sample_views import describe_score, explain_score, remark_on
 from localjudge.run_directory.directory import BY_HAND
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import (
@@ -170,7 +170,7 @@ def _details(sample: Sample, score: ScoreRow, verdicts: Sequence[_LabelledVerdic
     if score.status == "scored":
         explanation = explain_score(score, rows)
     details: Values = {
-        "outcome": describe_outcome(score),
+        "outcome": describe_score(score),
         "why": explanation,
         "verdicts": [_labelled_values(sample, row, statement) for row, statement in verdicts],
     }

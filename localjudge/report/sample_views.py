@@ -107,7 +107,7 @@ def verdicts_view(
     for score in scores:
         if metric not in (None, score.metric):
             continue
-        titles = [f"{score.sample_id}: {score.metric} {describe_outcome(score)}"]
+        titles = [f"{score.sample_id}: {score.metric} {describe_score(score)}"]
         rows = [_in_brief(row) for row in units.get((score.sample_id, score.metric), [])]
         for cells in _tabulate(rows, read):
             tables.append(Table(rows=cells, titles=titles, indent=2))
@@ -239,6 +239,14 @@ def describe_outcome(score: ScoreRow) -> str:
     if score.detail:
         value = f"{value} ({score.detail})"
     return value
+
+
+def describe_score(score: ScoreRow) -> str:
+    """Return `2/3 = 0.667, expected 0.610`, or `undefined: ...` with the reason."""
+    outcome = describe_outcome(score)
+    if score.expected is None or score.expected == score.score:
+        return outcome
+    return f"{outcome}, expected {number(score.expected)}"
 
 
 def explain_score(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:

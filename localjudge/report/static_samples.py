@@ -15,7 +15,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from localjudge.report.evidence_views import described_evidence, evidence_to_show
-from localjudge.report.sample_views import describe_outcome, remark_on
+from localjudge.report.sample_views import describe_score, remark_on
 from localjudge.report.terminal import number
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow, select_context
 from localjudge.run_directory.run_record import RunRecord
@@ -70,7 +70,7 @@ def _sample_values(
             if verdict.metric == score.metric:
                 text = read.get((verdict.metric, verdict.position or 0), "")
                 judged.append({**_verdict_values(row, verdict), "read": _escape(text)})
-        outcome = describe_outcome(score)
+        outcome = describe_score(score)
         metrics.append({"name": score.metric, "outcome": outcome, "verdicts": judged})
     return {
         "id": sample.id,

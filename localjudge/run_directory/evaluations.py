@@ -50,7 +50,8 @@ def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
         match outcome:
             case Scored(value=value, detail=detail):
                 fraction = _count(outcome.numerator), _count(outcome.denominator)
-                yield ScoreRow(sample_id, metric, "scored", value, *fraction, detail)
+                expected = outcome.expected
+                yield ScoreRow(sample_id, metric, "scored", value, *fraction, detail, expected)
             case Undefined(reason=reason):
                 yield ScoreRow(sample_id, metric, "undefined", None, None, None, reason)
             case Failed(reason=reason):
@@ -117,8 +118,12 @@ def with_evidence(
 def _outcome(row: ScoreRow) -> Outcome:
     match row.status:
         case "scored" if row.score is not None:
+            expected = row.expected
+            if expected is None:
+                expected = row.score
             return Scored(
                 value=row.score,
+                expected=expected,
                 numerator=row.numerator,
                 denominator=row.denominator,
                 detail=row.detail,

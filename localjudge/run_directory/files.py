@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -111,15 +111,21 @@ def rows_so_far(directory: Path) -> RowsSoFar | None:
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
-    write_file(directory / MANIFEST, _pretty(manifest.model_dump(mode="json")))
+    write_file(directory / MANIFEST, object_text(manifest.model_dump(mode="json")))
 
 
 def row_lines(
-    evaluations: Sequence[Evaluation], evidence: Iterable[EvidenceRow] | None
+    evaluations: Sequence[Evaluation],
+    evidence: Iterable[EvidenceRow] | None,
+    *,
+    with_expected: bool = True,
 ) -> dict[str, Iterator[str]]:
-    """Return the lines of each row file. `evidence` is None for a run without."""
+    """Return the lines of each row file.
+
+    `evidence` is None for a run without. Only runs of earlier versions are without `expected`.
+    """
     lines: dict[str, Iterator[str]] = {
-        SCORES: (json_line(vars(row)) for row in score_rows(evaluations)),
+        SCORES: _score_lines(evaluations, with_expected=with_expected),
         VERDICTS: (json_line(row.values) for row in verdict_rows(evaluations)),
     }
     if evidence is not None:
@@ -127,12 +133,21 @@ def row_lines(
     return lines
 
 
+def _score_lines(evaluations: Sequence[Evaluation], *, with_expected: bool) -> Iterator[str]:
+    for row in score_rows(evaluations):
+        values = dict(vars(row))
+        if not with_expected:
+            del values["expected"]
+        yield json_line(values)
+
+
 def summary_text(summary: Summary) -> str:
-    return _pretty(summary.model_dump(mode="json"))
+    return object_text(summary.model_dump(mode="json"))
 
 
-def _pretty(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+def object_text(values: Mapping[str, Any]) -> str:
+    """Return the text of a file that is one JSON object."""
+    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_manifest(directory: Path) -> Manifest | None:

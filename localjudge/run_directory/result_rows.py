@@ -43,7 +43,11 @@ _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One metric on one sample. `detail` explains a missing score."""
+    """One metric on one sample. `detail` explains a missing score.
+
+    `expected` is the score with probabilities in place of labels. Files of earlier versions lack
+    it.
+    """
 
     sample_id: str
     metric: str
@@ -52,6 +56,7 @@ class ScoreRow:
     numerator: Amount | None
     denominator: Amount | None
     detail: str | None
+    expected: Share | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, islice
@@ -11,7 +12,8 @@ from typing import Any, Self, TypeVar
 from pydantic import TypeAdapter
 
 from localjudge.arguments import check_arguments
-from localjudge.errors import MissingRun, RunDirectoryError, UnfinishedRun
+from localjudge.errors import InputError, MissingRun, RunDirectoryError, UnfinishedRun
+from localjudge.metrics.metric import Metric
 from localjudge.run_directory.archive import (
     stored_clusters,
     stored_extras,
@@ -28,8 +30,14 @@ from localjudge.run_directory.directory import (
     part_path,
     placed_rows,
 )
-from localjudge.run_directory.evaluations import Evaluation, join_rows, with_evidence
+from localjudge.run_directory.evaluations import (
+    Evaluation,
+    join_rows,
+    score_rows,
+    with_evidence,
+)
 from localjudge.run_directory.examination import with_examination
+from localjudge.run_directory.expected import with_expected
 from localjudge.run_directory.files import RowsSoFar, read_manifest, read_summary, rows_so_far
 from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.origins import Origin, list_origins
@@ -52,7 +60,9 @@ from localjudge.types import JudgeCard, Sample, VerdictRule
 from localjudge.words import numbered, printable, suggestion
 
 _SHOWN = 4
-_Row = TypeVar("_Row", ScoreRow, VerdictRow, EvidenceRow)
+_Row = TypeVar("_Row", ScoreRow, VerdictRow, EvidenceRow, dict[str, Any])
+_KEYS = TypeAdapter(dict[str, Any])
+"""Reads a row of any version."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -100,6 +110,8 @@ class RunRecord(Mapping[str, MetricSummary]):
         run = cls(path, read_summary(path), manifest)
         if check:
             check_files(path, run.summary, manifest, row_files(with_evidence=run.has_evidence))
+        if not all("expected" in each.model_fields_set for each in run.summary.metrics.values()):
+            return run._add_expected_means(check=check)
         return run
 
     @classmethod
@@ -108,14 +120,39 @@ class RunRecord(Mapping[str, MetricSummary]):
         rule = VerdictRule(judge.threshold, 0.0, judge.thresholds)
         empty = Totals([], rule).summary(manifest.signature, manifest.card)
         run = cls(path, empty, manifest, so_far)
-        totals = run.totals(judge.metrics, rule)
+        totals = run._sum_up(rule)
+        return replace(run, summary=totals.summary(manifest.signature, manifest.card))
+
+    def _sum_up(self, rule: VerdictRule) -> Totals:
+        """Return the totals of all rows. Raises RunDirectoryError if they are of another run."""
+        totals = self.totals(self.manifest.judge.metrics, rule)
         try:
-            for evaluations in run.iter_evaluations():
+            for evaluations in self.iter_evaluations():
                 totals.add(evaluations)
         except KeyError as error:
-            problem = f"the rows in {path} do not belong to its run"
+            problem = f"the rows in {self.directory} do not belong to its run"
             raise RunDirectoryError(problem, hint=BY_HAND) from error
-        return replace(run, summary=totals.summary(manifest.signature, manifest.card))
+        return totals
+
+    def _add_expected_means(self, *, check: bool) -> Self:
+        """Return a run of an earlier version with the means of expected scores.
+
+        Without a check, damaged rows leave it without.
+        """
+        try:
+            computed = self._sum_up(self.rule(0.0)).metrics
+        except RunDirectoryError:
+            if check:
+                raise
+            return self
+        metrics: dict[str, MetricSummary] = {}
+        for name, summary in self.summary.metrics.items():
+            added: dict[str, Any] = {}
+            if name in computed and summary.mean is not None:
+                added["expected"] = computed[name].expected
+                added["expected_ci95"] = computed[name].expected_ci95
+            metrics[name] = summary.model_copy(update=added)
+        return replace(self, summary=self.summary.model_copy(update={"metrics": metrics}))
 
     @property
     def judge(self) -> JudgeCard:
@@ -150,6 +187,15 @@ class RunRecord(Mapping[str, MetricSummary]):
     @property
     def has_evidence(self) -> bool:
         return self.manifest.environment.evidence is not None
+
+    @cached_property
+    def has_expected(self) -> bool:
+        """Whether the score rows have expected scores. Those of earlier versions lack them."""
+        try:
+            _, row = next(self.iter_rows(SCORES, _KEYS), (0, {"expected": None}))
+        except RunDirectoryError:
+            return True  # whoever reads the rows states the problem
+        return "expected" in row
 
     @property
     def origins(self) -> list[Origin]:
@@ -209,8 +255,12 @@ class RunRecord(Mapping[str, MetricSummary]):
 
     def iter_scores(self) -> Iterator[ScoreRow]:
         """Yield one row for each sample and metric, in this order."""
-        for _, row in self.iter_rows(SCORES, SCORE_ROWS):
-            yield row
+        if self.has_expected:
+            for _, row in self.iter_rows(SCORES, SCORE_ROWS):
+                yield row
+        else:
+            for evaluations in self.iter_evaluations():
+                yield from score_rows(evaluations)
 
     def iter_verdicts(self) -> Iterator[VerdictRow]:
         """Yield one row for each judged unit, in the order of the scores."""
@@ -229,9 +279,33 @@ class RunRecord(Mapping[str, MetricSummary]):
 
     def iter_evaluations(self) -> Iterator[list[Evaluation]]:
         """Yield the evaluations of each sample."""
-        evaluations = join_rows(self.iter_scores(), self.iter_verdicts())
+        scores = (row for _, row in self.iter_rows(SCORES, SCORE_ROWS))
+        evaluations = join_rows(scores, self.iter_verdicts())
+        if not self.has_expected:
+            evaluations = self._compute_expected(evaluations)
         for _, group in groupby(evaluations, key=lambda evaluation: evaluation.sample_id):
             yield list(group)
+
+    def _compute_expected(self, evaluations: Iterable[Evaluation]) -> Iterator[Evaluation]:
+        """Yield the evaluations of an earlier version with their expected scores.
+
+        A metric that is not installed keeps its score.
+        """
+        metrics: dict[str, Metric] = {}
+        for name in self.manifest.judge.metrics:
+            with suppress(InputError):
+                metrics[name] = self.manifest.metric(name)
+        rule = self.rule(0.0)
+        for evaluation in evaluations:
+            metric = metrics.get(evaluation.metric)
+            if metric is None:
+                yield evaluation
+                continue
+            try:
+                yield with_expected(evaluation, metric, rule)
+            except (ValueError, ArithmeticError) as error:
+                problem = f"the verdicts of {excerpt(evaluation.sample_id)} do not fit its score"
+                raise RunDirectoryError(problem, hint=BY_HAND) from error
 
     def iter_rows(
         self, name: str, kind: TypeAdapter[_Row], start: int = 0

@@ -19,7 +19,8 @@ class MetricSummary(Record, extra="ignore"):
     """One metric over all samples: the mean of the scored samples with its interval.
 
     `ci95` is None if all samples are in one group. `bounds` are the means if all failed samples
-    scored 0, or 1.
+    scored 0, or 1. `expected` is the mean of the expected scores, with its interval. Files of
+    earlier versions lack it.
     """
 
     mean: float | None
@@ -30,6 +31,8 @@ class MetricSummary(Record, extra="ignore"):
     bounds: tuple[float, float] | None = None
     method: str | None = None
     clusters: int | None = None
+    expected: float | None = None
+    expected_ci95: tuple[float, float] | None = None
 
     @property
     def interval(self) -> "Interval | None":
@@ -40,6 +43,16 @@ class MetricSummary(Record, extra="ignore"):
         clusters = self.clusters or self.scored
         low, high = self.ci95 or (0.0, 1.0)
         return Interval(self.mean, low, high, self.method or "", self.scored, clusters)
+
+    @property
+    def expected_interval(self) -> "Interval | None":
+        from localjudge.stats.interval import Interval
+
+        if self.expected is None:
+            return None
+        clusters = self.clusters or self.scored
+        low, high = self.expected_ci95 or (0.0, 1.0)
+        return Interval(self.expected, low, high, self.method or "", self.scored, clusters)
 
 
 class VerdictSummary(Record, extra="ignore"):

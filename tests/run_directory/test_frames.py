@@ -37,6 +37,8 @@ TEXTS = [
     "reference",
 ]
 
+COLUMNS = ["context_recall", "context_recall_status", "context_recall_expected"]
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
@@ -49,7 +51,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_pandas_has_a_row_for_each_sample_with_texts_and_scores(run: Run) -> None:
     frame = run.to_pandas()
-    assert list(frame.columns) == [*TEXTS, "context_recall", "context_recall_status"]
+    assert list(frame.columns) == [*TEXTS, *COLUMNS]
     assert list(frame["sample_id"]) == ["a", "b", "c"]
     assert frame["retrieved_contexts"][0] == ["Rain.", "Sun."]
     assert frame["retrieved_contexts"][1] == [{"id": "7"}], "no text is made up"
@@ -62,7 +64,7 @@ def test_pandas_has_a_row_for_each_sample_with_texts_and_scores(run: Run) -> Non
 
 def test_polars_frame_equals_the_pandas_frame(run: Run) -> None:
     frame = run.to_polars()
-    assert frame.columns == [*TEXTS, "context_recall", "context_recall_status"]
+    assert frame.columns == [*TEXTS, *COLUMNS]
     assert frame["context_recall"].to_list() == [0.5, None, 0.0]
     assert frame["context_recall_status"].to_list() == ["scored", "undefined", "scored"]
     nothing = {"id": None, "text": None, "score": None, "meta": None}

@@ -155,8 +155,9 @@ def make_unit(text: str, start: int, index: int = 0) -> Unit:
 
 
 def test_score_rows_hold_the_contract_s_keys_in_order() -> None:
+    two_of_three = Scored(value=2 / 3, expected=0.61, numerator=2, denominator=3)
     evaluations = [
-        Evaluation("a", "context_recall", Scored(value=2 / 3, numerator=2, denominator=3)),
+        Evaluation("a", "context_recall", two_of_three),
         Evaluation("b", "context_recall", Undefined(reason="the reference has no sentence")),
         Evaluation("c", "context_recall", Failed(reason="too long")),
         Evaluation("d", "context_precision", Scored(value=0.5, detail="said so")),
@@ -164,13 +165,14 @@ def test_score_rows_hold_the_contract_s_keys_in_order() -> None:
     assert "".join(json_line(vars(row)) for row in score_rows(evaluations)) == (
         '{"sample_id": "a", "metric": "context_recall", "status": "scored",'
         ' "score": 0.6666666666666666,'
-        ' "numerator": 2, "denominator": 3, "detail": null}\n'
+        ' "numerator": 2, "denominator": 3, "detail": null, "expected": 0.61}\n'
         '{"sample_id": "b", "metric": "context_recall", "status": "undefined", "score": null,'
-        ' "numerator": null, "denominator": null, "detail": "the reference has no sentence"}\n'
+        ' "numerator": null, "denominator": null, "detail": "the reference has no sentence",'
+        ' "expected": null}\n'
         '{"sample_id": "c", "metric": "context_recall", "status": "failed", "score": null,'
-        ' "numerator": null, "denominator": null, "detail": "too long"}\n'
+        ' "numerator": null, "denominator": null, "detail": "too long", "expected": null}\n'
         '{"sample_id": "d", "metric": "context_precision", "status": "scored", "score": 0.5,'
-        ' "numerator": null, "denominator": null, "detail": "said so"}\n'
+        ' "numerator": null, "denominator": null, "detail": "said so", "expected": 0.5}\n'
     )
 
 
