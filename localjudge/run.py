@@ -54,6 +54,7 @@ from localjudge.run_directory import run_record
 from localjudge.run_directory.run_record import RunLike
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.types import Language, notebook_html
+from localjudge.words import three_digits
 
 if TYPE_CHECKING:
     import pandas
@@ -77,6 +78,11 @@ class MetricResult(MetricSummary):
     def headline(self) -> Headline:
         """The mean to quote: by labels if they suffice, none while too few, else by the judge."""
         return choose_headline(self, self.corrected)
+
+
+@notebook_html.register
+def _show_number(value: float) -> str:
+    return three_digits(value)
 
 
 @notebook_html.register

@@ -76,10 +76,7 @@ class UserValue(Record):
 @singledispatch
 def notebook_html(value: object) -> str:
     """Return a value as HTML for notebooks. `localjudge.run` registers the views of results."""
-    text = str(value)
-    if isinstance(value, float):
-        text = f"{value:.3f}"
-    return html.escape("".join(map(_printable, text)))
+    return html.escape("".join(map(_printable, str(value))))
 
 
 @notebook_html.register

@@ -191,6 +191,19 @@ def percent(share: float) -> str:
     return str(math.floor(100 * share + 0.5 + _TINY))
 
 
+def three_digits(value: float) -> str:
+    """Return a number with three digits, half rounded away from 0: `0.313` for .3125."""
+    return f"{value + math.copysign(_TINY, value):.3f}"
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign and three digits: `+0.313`, or `0.000` without one."""
+    digits = three_digits(abs(value))
+    if float(digits) == 0:
+        return digits
+    return f"{'-' if value < 0 else '+'}{digits}"
+
+
 def numbered(count: int, noun: str) -> str:
     """Format a count: `1 sample`, `2,318 samples`."""
     ending = "" if count == 1 else "s"

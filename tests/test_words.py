@@ -21,7 +21,9 @@ from localjudge.words import (
     printable,
     printable_lines,
     roughly,
+    signed,
     suggestion,
+    three_digits,
 )
 
 ROW = {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."}
@@ -185,3 +187,16 @@ def test_estimates_are_rounded(seconds: float, text: str) -> None:
 def test_shares_are_rounded_half_up(share: float, shown: str) -> None:
     """100 x .285 is 28.499999999999996 in floats, and .625 was once 63 % and once about 62 %."""
     assert percent(share) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.0625, "0.063"), (-0.3125, "-0.313"), (0.2345, "0.235"), (0.0, "0.000")]
+)
+def test_digits_are_rounded_half_away_from_0(value: float, shown: str) -> None:
+    """5/16 is .3125: "0.312" in Python, which rounds half to even, and "0.313" in a browser."""
+    assert three_digits(value) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.0004, "0.000"), (-0.0625, "-0.063")])
+def test_a_difference_has_a_sign_unless_it_rounds_to_0(value: float, shown: str) -> None:
+    assert signed(value) == shown

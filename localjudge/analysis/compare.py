@@ -58,7 +58,7 @@ from localjudge.run_directory.label_file import stored_labels
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.stats.interval import Floats
 from localjudge.stats.paired import count_changes, paired_difference, smallest_detectable_difference
-from localjudge.words import numbered, option_name
+from localjudge.words import numbered, option_name, three_digits
 
 MOVED_SAMPLES = 5
 _BASELINE = "the baseline"
@@ -450,7 +450,7 @@ def _list_means(run: RunRecord, metrics: Iterable[str]) -> str:
         mean = run.summary.metrics[metric].mean
         shown = "-"
         if mean is not None:
-            shown = f"{mean:.3f}"
+            shown = three_digits(mean)
         means.append(f"{metric} {shown}")
     return ", ".join(means)
 

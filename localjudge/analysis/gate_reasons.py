@@ -15,7 +15,7 @@ from localjudge.labels.labelling_time import SECONDS_A_LABEL
 from localjudge.labels.run_labels import RunLabels
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.stats.interval import Interval
-from localjudge.words import numbered, option
+from localjudge.words import numbered, option, signed, three_digits
 
 Corrected = CorrectedMean | CorrectedDifference
 """A mean or a difference corrected by labels."""
@@ -42,7 +42,7 @@ def describe_failures(summary: MetricSummary) -> str:
     if not summary.failed or summary.bounds is None:
         return ""
     low, high = summary.bounds
-    mean = f"the mean would be {low:.3f} to {high:.3f}"
+    mean = f"the mean would be {three_digits(low)} to {three_digits(high)}"
     return f"failed samples: {summary.failed:,}, with whose scores {mean}"
 
 
@@ -90,10 +90,4 @@ def describe_shortage(
 def _number_format(gate: Gate) -> Callable[[float], str]:
     if gate.delta:
         return signed
-    return "{:.3f}".format
-
-
-def signed(value: float) -> str:
-    if round(value, 3) == 0:
-        return "0.000"
-    return f"{value:+.3f}"
+    return three_digits

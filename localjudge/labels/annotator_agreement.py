@@ -10,7 +10,7 @@ import numpy as np
 from localjudge.errors import DataError
 from localjudge.stats.agreement import cohen_kappa, krippendorff_alpha
 from localjudge.types import Label, Record
-from localjudge.words import numbered, percent, printable
+from localjudge.words import numbered, percent, printable, three_digits
 
 MIN_SHARED = 10
 MIN_AGREEMENT = 0.70
@@ -42,7 +42,7 @@ class PairAgreement(Record):
         line = f"{names}: {percent(self.share)} % agreement on {statements}"
         if self.kappa is None:
             return line
-        return f"{line}, Cohen's kappa {self.kappa:.3f}"
+        return f"{line}, Cohen's kappa {three_digits(self.kappa)}"
 
 
 class Agreement(Record):
@@ -74,7 +74,7 @@ class Agreement(Record):
         statements = numbered(self.statements, "statement")
         summary = f"{statements} with several labels: {percent(self.share)} % agreement"
         if self.alpha is not None:
-            summary += f", Krippendorff's alpha {self.alpha:.3f}"
+            summary += f", Krippendorff's alpha {three_digits(self.alpha)}"
         lines = [summary]
         lines += [pair.line for pair in self.pairs[:_MAX_PAIRS]]
         if len(self.pairs) > _MAX_PAIRS:

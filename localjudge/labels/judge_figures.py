@@ -32,6 +32,7 @@ from localjudge.stats.interval import (
     statistic_intervals,
 )
 from localjudge.stats.threshold import best_threshold, held_out_decisions
+from localjudge.words import three_digits
 
 _ONE_HALF = 0.5
 _SAVED_OF = 50
@@ -186,5 +187,6 @@ def _remarks(rows: LabelledScores, auc: Figure, held_out: Mapping[str, Figure]) 
     low, high = bias.ci95
     if low > 0 or high < 0:
         direction = "high" if low > 0 else "low"
-        shift = f"with this threshold the share of 1 is too {direction} by {abs(bias.value):.3f}"
+        size = three_digits(abs(bias.value))
+        shift = f"with this threshold the share of 1 is too {direction} by {size}"
         yield f"{shift}, which shifts the mean of a metric"

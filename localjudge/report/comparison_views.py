@@ -17,7 +17,6 @@ from localjudge.analysis.comparison import (
     SlicedChanges,
 )
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.gate_reasons import signed
 from localjudge.metrics import catalog
 from localjudge.report.remarks import ALWAYS_VALID
 from localjudge.report.slice_views import EACH_ALONE, slice_name, uncorrected_slices
@@ -27,7 +26,7 @@ from localjudge.stats.interval import Interval
 from localjudge.stats.paired import samples_to_decide, smallest_detectable_difference
 from localjudge.stats.sequence import METHOD
 from localjudge.types import Label
-from localjudge.words import numbered
+from localjudge.words import numbered, signed
 
 ONE_LOOK = (
     "both runs use the labels of one look and the samples that they share, so a slice's means may "

@@ -22,7 +22,7 @@ from markupsafe import Markup
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about, parse
 from localjudge.types import Language
-from localjudge.words import printable
+from localjudge.words import printable, three_digits
 
 FOLDER = Path(__file__).with_name("languages")
 Message = str | dict[str, str]
@@ -54,9 +54,10 @@ class Messages:
         """Format a count as 1,234 and any other number as 0.708, with the signs of the language."""
         if value is None:
             return "-"
-        text = f"{value:.3f}"
         if isinstance(value, int):
             text = f"{value:,}"
+        else:
+            text = three_digits(value)
         thousands = self.plain("number.thousands")
         decimal = self.plain("number.decimal")
         return text.translate({ord(","): thousands, ord("."): decimal})

@@ -18,7 +18,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from localjudge.words import printable
+from localjudge.words import printable, three_digits
 
 _END_OF_LINE = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
 _NUMBERS = re.compile(r"[-+0-9.,][-+0-9., to]*")
@@ -39,7 +39,7 @@ def number(value: float | None) -> str:
     """Format a score or probability with three digits, None as `-`."""
     if value is None:
         return "-"
-    return f"{value:.3f}"
+    return three_digits(value)
 
 
 def interval_cells(mean: float | None, ci95: tuple[float, float] | None) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from localjudge.judging.verify import REPORT, Verification
 from localjudge.judging.verify_labels import LabelsCheck
-from localjudge.report.terminal import Table, safe_text
+from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.differences import Difference
 from localjudge.words import numbered
 
@@ -67,7 +67,7 @@ def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
     for name, mean in labels.means.corrected.items():
         if mean.mean is not None and mean.ci95:
             low, high = mean.ci95
-            value = f"{mean.mean:.3f}, {low:.3f} - {high:.3f}"
+            value = f"{number(mean.mean)}, {number(low)} - {number(high)}"
             yield f"corrected by {numbered(mean.labels, 'label')}: {name} {value}"
 
 

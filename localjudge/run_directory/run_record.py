@@ -57,7 +57,7 @@ from localjudge.run_directory.sampling import Sampling
 from localjudge.run_directory.summary import SUMMARY, MetricSummary, Summary
 from localjudge.run_directory.totals import Totals, allowed_failures
 from localjudge.types import JudgeCard, Sample, VerdictRule
-from localjudge.words import numbered, printable, suggestion
+from localjudge.words import numbered, printable, suggestion, three_digits
 
 _SHOWN = 4
 _Row = TypeVar("_Row", ScoreRow, VerdictRow, EvidenceRow, dict[str, Any])
@@ -247,7 +247,7 @@ class RunRecord(Mapping[str, MetricSummary]):
         for name, metric in islice(self.summary.metrics.items(), _SHOWN):
             mean = "no mean"
             if metric.mean is not None:
-                mean = f"{metric.mean:.3f}"
+                mean = three_digits(metric.mean)
             parts.append(f"{printable(name)}={mean}")
         if len(self) > _SHOWN:
             parts.append(f"and {len(self) - _SHOWN} more")

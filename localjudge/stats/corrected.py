@@ -24,6 +24,7 @@ from localjudge.stats.interval import Flags, Floats, Indices
 MIN_CLUSTERS = 10
 """Labelled clusters that an interval needs."""
 _MIN_LABELS_OF_STRATUM = 5
+_FLOAT_ERROR = 1e-12
 _MAX_LOGIT = 700.0  # exp(-700) is not 0
 
 
@@ -128,7 +129,7 @@ def corrected_difference(
     new = _estimate(after)
     size = max(len(old.contributions), len(new.contributions))
     difference = _Estimate(
-        mean=new.mean - old.mean,
+        mean=_without_float_error(new.mean - old.mean),
         ppi_lambda=new.ppi_lambda,
         contributions=_padded(new.contributions, size) - _padded(old.contributions, size),
         clusters=min(new.clusters, old.clusters),
@@ -241,14 +242,23 @@ def _estimate(units: JudgedUnits, shares: Floats | None = None) -> _Estimate:
         covariance = float((v * human * judged).sum())
         ppi_lambda = min(1.0, max(0.0, covariance / spread))
     q = units.human - ppi_lambda * units.judged
+    mean = ppi_lambda * float((units.weights * units.judged).sum()) + float((v * q).sum())
     return _Estimate(
-        mean=ppi_lambda * float((units.weights * units.judged).sum()) + float((v * q).sum()),
+        mean=_without_float_error(mean),
         ppi_lambda=ppi_lambda,
         contributions=_contributions(units, shares, strata, v, q, ppi_lambda),
         clusters=len(np.unique(units.clusters[labelled])),
         unseen=float((v[labelled] ** 2).mean()),
         strata=len(np.unique(strata[labelled])),
     )
+
+
+def _without_float_error(mean: float) -> float:
+    """Return 1 for a sum of weights that is .9999999999999999, and 0 for one that is 1e-16."""
+    whole = float(round(mean))
+    if abs(mean - whole) < _FLOAT_ERROR:
+        return whole
+    return mean
 
 
 def _merged_strata(units: JudgedUnits) -> Indices:

@@ -179,6 +179,19 @@ def test_an_error_free_pilot_still_has_an_interval_width() -> None:
     assert prediction_powered(units).limits is None
 
 
+@given(st.integers(12, 70), st.integers(10, 40), st.sampled_from([0.0, 1.0]))
+def test_labels_that_all_agree_give_exactly_0_or_1(size: int, labels: int, answer: float) -> None:
+    """50 weights of 1/120, scaled to their strata, once had the sum .9999999999999999."""
+    human = with_labels(min(labels, size), [answer] * size, of=size)
+    strata = [place % 3 for place in range(size)]
+    units = make_units([answer] * size, human, strata=strata)
+    for estimate in (prediction_powered(units), labels_alone(units)):
+        assert estimate.mean == answer
+        assert estimate.limits is not None
+        assert estimate.limits[int(answer)] == answer
+    assert corrected_difference(units, units).mean == 0
+
+
 def test_units_without_a_judge_are_neither_corrected_nor_labelled() -> None:
     """Ten units without text are certainly 0; of ten judged 1, four are labelled, one of them 0.
 

@@ -93,14 +93,15 @@ function remark(...words) {
   return element("p", { class: "remark" }, ...words);
 }
 
+/** Three digits, half rounded away from 0, as in the terminal. */
 function threeDigits(value) {
-  return value.toFixed(3);
+  return (value + Math.sign(value) * 1e-9).toFixed(3);
 }
 
 /** A difference with its sign. A value that rounds to 0 has no sign. */
 function signed(value) {
   const digits = threeDigits(Math.abs(value));
-  return Number(value.toFixed(3)) === 0 ? digits : `${value > 0 ? "+" : "-"}${digits}`;
+  return Number(digits) === 0 ? digits : `${value > 0 ? "+" : "-"}${digits}`;
 }
 
 /** A count with the thousands sign of the page's language: 20,000. */
