@@ -5,38 +5,50 @@
     the same with --labels FILE ──> reads labels ──> corrected mean and report,
                                                      or the next label page
 
-Each step is the command that it prints: questions are in `start_answers`, judging in
-`start_judging`, labels and the result in `start_labels`.
+Each step is the command that it prints. The folder and the questions are in `start_answers`.
 """
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, get_args
 
 import click
 
+from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.cli import options as cli
 from localjudge.cli.command import command
-from localjudge.cli.main import ExitCode
+from localjudge.cli.main import ExitCode, command_line
+from localjudge.cli.output import STEP, progress_shown
 from localjudge.cli.start_answers import (
+    StartFolder,
     ask_and_store,
     choose_default_judge,
     choose_default_metric,
     plan_with_columns,
+    select_settings,
 )
-from localjudge.cli.start_folder import StartFolder
-from localjudge.cli.start_judging import judge_if_needed
-from localjudge.cli.start_labels import describe_result, read_labels, write_page
-from localjudge.cli.start_steps import format_step, run_step
 from localjudge.config import CONFIG_FILE
-from localjudge.errors import InputError
+from localjudge.errors import InputError, MissingRun, UnfinishedRun
+from localjudge.judging.estimate import Estimate, estimate_plan
+from localjudge.judging.plan import Plan, plan
+from localjudge.judging.settings import checked
 from localjudge.judging.verify import REPORT
-from localjudge.labels.labelling import DEFAULT_COUNT
-from localjudge.labels.run_labels import read_run_labels
+from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
+from localjudge.labels.labelling_time import labelling_minutes
+from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
+from localjudge.report.estimate_views import estimate_view
 from localjudge.report.next_step import next_step
-from localjudge.report.terminal import Table, put, show
+from localjudge.report.sentences import state_mean
+from localjudge.report.terminal import Table, number, put, show
+from localjudge.run_directory.examination import NOT_EXAMINED
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.words import printable
+from localjudge.run_directory.summary import MetricSummary
+from localjudge.types import Language
+from localjudge.words import numbered, printable, printable_lines, roughly
 
 
 @command("start", "localjudge start data.csv")
@@ -83,7 +95,7 @@ def start_command(
         return _print_commands(folder, judge, metric)
     if is_new or again or judge or metric:
         ask_and_store(folder, judge, metric, again=again)
-    code = judge_if_needed(folder)
+    code = _judge_if_needed(folder)
     _label_and_report(folder, labels)
     return code
 
@@ -113,8 +125,21 @@ def _print_commands(folder: StartFolder, judge: str | None, metric: str | None) 
         err=True,
     )
     for step in steps:
-        put(f"{format_step(step)}\n")
+        put(f"{_format_step(step)}\n")
     return ExitCode.NOTHING_JUDGED
+
+
+def _format_step(step: Sequence[str]) -> str:
+    return printable(shlex.join(["localjudge", *step]))
+
+
+def _run_step(step: Sequence[str]) -> int:
+    """Print and run a command of `localjudge`, and return its exit code."""
+    put(f"\n$ {_format_step(step)}\n")
+    command = command_line.get_command(click.get_current_context(), step[0])
+    assert command
+    code: int | None = command.main(list(step[1:]), standalone_mode=False, obj=STEP)
+    return code or ExitCode.DONE
 
 
 def _label_and_report(folder: StartFolder, label_files: tuple[Path, ...]) -> None:
@@ -122,12 +147,12 @@ def _label_and_report(folder: StartFolder, label_files: tuple[Path, ...]) -> Non
     run = RunRecord.open(folder.run)
     metric = next(iter(run))
     labels_before = read_run_labels(run)
-    read_labels(folder, run, label_files)
+    _read_labels(folder, run, label_files)
     labels = read_run_labels(run)
-    instruction = write_page(folder, run, metric, labels)
+    instruction = _write_page(folder, run, metric, labels)
     if labels != labels_before or not (run.directory / REPORT).exists():
-        run_step(["report", str(run.directory)])
-    result = describe_result(run, metric, labels_before, labels)
+        _run_step(["report", str(run.directory)])
+    result = _describe_result(run, metric, labels_before, labels)
     put("\n")
     show(Table(notes=[result]))
     if instruction is None:
@@ -139,3 +164,204 @@ def _label_and_report(folder: StartFolder, label_files: tuple[Path, ...]) -> Non
     command = f"{shlex.join([*start, '--labels'])} FILE"
     put(printable(f" next: {instruction}") + "\n")
     put(printable(f" then, with the file that the page saves: {command}") + "\n")
+
+
+_DOCTOR_MINUTES = 10
+
+
+def _judge_if_needed(folder: StartFolder) -> int:
+    """Estimate, examine an unknown judge, and run. Return the exit code of the run."""
+    answers = folder.answers
+    planned = plan(list(folder.data), answers["metrics"], select_settings(answers))
+    state = _find_state(folder, planned)
+    if state == "finished":
+        return ExitCode.DONE
+    if state == "other data":
+        _begin_again(folder)
+    run = ["run", "--config", str(folder.config_file)]
+    if state != "unfinished":
+        put(f"\n$ {_format_step([*run, '--dry-run'])}\n")
+        estimate = _estimate(folder, planned)
+        is_new_judge = estimate.judge.examined == NOT_EXAMINED
+        _print_total(estimate, is_new_judge=is_new_judge)
+        if is_new_judge:
+            judge = folder.answers["judge"]
+            _run_step(["doctor", "--judge", judge, "--config", "none"])
+    return _run_step(run)
+
+
+def _find_state(
+    folder: StartFolder, planned: Plan
+) -> Literal["missing", "unfinished", "finished", "other data"]:
+    """Return the state of the current run."""
+    try:
+        run = RunRecord.open(folder.run)
+    except MissingRun:
+        return "missing"
+    except UnfinishedRun:
+        return "unfinished"
+    if run.manifest.data != planned.identity:
+        return "other data"
+    return "finished"
+
+
+def _begin_again(folder: StartFolder) -> None:
+    """Let the next run judge the changed data, with the answers of the last one."""
+    stored = folder.answers
+    answers = {name: stored.get(name) for name in ("mapping", "language", "judge", "metrics")}
+    last = folder.run
+    name = folder.next_run()
+    click.echo(
+        f"the data changed since {last}: judging it again in {folder.path / name}",
+        err=True,
+    )
+    folder.write_config({**answers, "out": name, "reuse": [last.name]})
+
+
+def _estimate(folder: StartFolder, planned: Plan) -> Estimate:
+    """Measure how long judging takes, and print it."""
+    answers = folder.answers
+    names: Sequence[str] = ("mapping", "language", "reuse")
+    settings = checked({name: answers[name] for name in names if name in answers})
+    with progress_shown(quiet=False) as progress:
+        estimate = estimate_plan(
+            planned._replace(settings=settings),
+            judge=answers["judge"],
+            out=folder.run,
+            progress=progress,
+        )
+    show(estimate_view(estimate))
+    return estimate
+
+
+def _print_total(estimate: Estimate, *, is_new_judge: bool) -> None:
+    """Print how long everything takes: judging, labelling and, for a new judge, doctor."""
+    seconds = estimate.seconds or 0
+    judging = "no time"
+    if seconds:
+        judging = roughly(seconds, estimate.seconds_ci95)
+    minutes = labelling_minutes(min(DEFAULT_COUNT, estimate.verdicts))
+    parts = [f"{judging} for judging", f"{numbered(minutes, 'minute')} for labels"]
+    if is_new_judge:
+        minutes += _DOCTOR_MINUTES
+        parts.append(f"up to about {_DOCTOR_MINUTES} minutes for doctor")
+    put(f"\n in total {roughly(seconds + 60 * minutes)}: {', '.join(parts)}\n")
+    click.echo("Ctrl-C stops; the same command resumes", err=True)
+
+
+def _read_labels(folder: StartFolder, run: RunRecord, named_files: Sequence[Path]) -> None:
+    """Read the named files, in one command, and labels of earlier runs.
+
+    Parts of one sheet count as one plan if they are read together.
+    """
+    if named_files:
+        step = ["label", str(run.directory)]
+        for file in named_files:
+            step += ["--read", str(file)]
+        _run_step(step)
+    if read_run_labels(run) is None:
+        for other in folder.other_runs():
+            if read_run_labels(other) is not None:
+                _try_to_read(run, other)
+
+
+def _try_to_read(run: RunRecord, earlier: Path) -> None:
+    """Read the labels of an earlier run, unless no statement is the same."""
+    try:
+        _run_step(["label", str(run.directory), "--read", str(earlier)])
+    except InputError as error:
+        click.echo(printable_lines(f"not read: {error}"), err=True)
+
+
+def _write_page(
+    folder: StartFolder, run: RunRecord, metric: str, labels: RunLabels | None
+) -> str | None:
+    """Write the page of the next statements to label, and return how to label them.
+
+    Returns None if no label is needed or helps.
+    """
+    mean = find_corrected(labels, metric)
+    if mean and mean.unsettled:
+        labelling = Labelling(run, options=DrawingOptions(metrics=[metric], disputed=True))
+        page = folder.page(len(labelling.rows), "disputed")
+        drawing = ["--disputed"]
+    elif mean and (mean.ci95 or not mean.needed):
+        return None
+    else:
+        count = _choose_count(labels, mean)
+        try:
+            labelling = Labelling(run, options=DrawingOptions(metrics=[metric], sample=count))
+        except InputError:  # no verdicts
+            return None
+        page = folder.page(count)
+        drawing = ["--sample", str(count)]
+    for remark in labelling.remarks:
+        click.echo(printable(remark), err=True)
+    if labelling.remarks or not labelling.rows:
+        return None
+    if not page.exists():
+        directory = str(run.directory)
+        language = _choose_language(folder)
+        _run_step(
+            ["label", directory, "--metrics", metric, *drawing, "--page", str(page), *language]
+        )
+    return _instruct(page, len(labelling.rows), is_first=not labels)
+
+
+def _instruct(page: Path, count: int, *, is_first: bool) -> str:
+    noun = "more statement"
+    if is_first:
+        noun = "statement"
+    minutes = numbered(labelling_minutes(count), "minute")
+    return f"label {numbered(count, noun)} (about {minutes}): open {page} in a browser"
+
+
+def _choose_count(labels: RunLabels | None, mean: CorrectedMean | None) -> int:
+    """Return how many statements to draw in all: the first 50, then as many as are needed."""
+    if labels is None:
+        return DEFAULT_COUNT
+    answered = labels.statements + labels.unsure
+    if answered < DEFAULT_COUNT:
+        return DEFAULT_COUNT
+    if mean and mean.needed:
+        return answered + mean.needed
+    return answered + DEFAULT_COUNT
+
+
+def _choose_language(folder: StartFolder) -> list[str]:
+    language = str(folder.answers.get("language"))
+    if language in get_args(Language):
+        return ["--language", language]
+    return []
+
+
+def _describe_result(
+    run: RunRecord, metric: str, labels_before: RunLabels | None, labels: RunLabels | None
+) -> str:
+    """Return the mean in words, and what new labels changed. Too few labels leave no mean."""
+    summary = run.summary.metrics[metric]
+    corrected = find_corrected(labels, metric)
+    headline = choose_headline(summary, corrected)
+    if headline.basis == "too few labels" and corrected:
+        return f"{metric}: {corrected.shortage or 'too few labels'}"
+    if headline.mean is None:
+        return f"{metric} has no mean"
+    line = state_mean(metric, headline.mean, headline.ci95)
+    if labels is None:
+        return f"{line}, by the judge only; no label yet"
+    if headline.basis == "judge" or corrected is None:
+        return f"{line}, by the judge only; {numbered(labels.statements, 'label')} so far"
+    change = _describe_change(summary, headline, find_corrected(labels_before, metric))
+    return f"{line}, by {corrected.in_words}{change}"
+
+
+def _describe_change(
+    summary: MetricSummary, headline: Headline, corrected_before: CorrectedMean | None
+) -> str:
+    """Return the mean before the new labels, or nothing if they did not change it."""
+    before = choose_headline(summary, corrected_before)
+    if before.basis != "labels":
+        return f"; {number(summary.mean)} is the mean by the judge only"
+    if before.mean != headline.mean:
+        return f"; it was {number(before.mean)} before the new labels"
+    return ""

@@ -1,27 +1,296 @@
-"""Ask for the columns, the judge and the metric of `localjudge start`, and store the answers."""
+"""The folder of `localjudge start`, with the answers to its questions.
 
+runs/export/localjudge.toml     data, columns, judge and metric, for localjudge run --config
+runs/export/run                 the run; run-2 after the data changed
+runs/export/labels.html         a page with statements to label
+
+ 1  Frage          When did the tower open?
+ 2  Fundstelle 1   It opened in 1889.
+ 3  Fundstelle 2   It is in Paris.
+ 4  Antwort        In 1889.
+texts that were found, one or several columns [2,3]:
+"""
+
+import json
 import os
+import re
+import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from localjudge import model_registry
-from localjudge.cli.questions import ask
-from localjudge.cli.start_columns import ask_columns, warn_of_evidence
-from localjudge.cli.start_folder import StartFolder
+from localjudge.config import CONFIG_FILE, read_config
+from localjudge.dataset.preview import (
+    guess_columns,
+    preview_columns,
+    unused_evidence,
+)
 from localjudge.doctor.inventory import inventory
 from localjudge.engine.opening import find_model
-from localjudge.errors import InputError
+from localjudge.errors import DataError, InputError
 from localjudge.judging.data_report import language_sample
 from localjudge.judging.judges import default_judge
 from localjudge.judging.plan import Plan, plan
+from localjudge.judging.run_names import FIRST_RUN, below_runs, data_stem
 from localjudge.judging.settings import RunSettings, checked
+from localjudge.labels.labelling import DEFAULT_COUNT
 from localjudge.report.doctor_views import model_facts
+from localjudge.resources import write_output
+from localjudge.run_directory.summary import SUMMARY
 from localjudge.text.language_guess import likely_languages
-from localjudge.words import flag, printable, printable_lines
+from localjudge.words import flag, option, printable, printable_lines
+
+_HEADER = "# Written by localjudge start, which asks again with --ask. To judge once more:\n"
+
+
+class StartFolder(NamedTuple):
+    """The folder for some data files."""
+
+    path: Path
+    data: tuple[str, ...]
+
+    @classmethod
+    def find(cls, data: Sequence[str], out: Path | None) -> "StartFolder":
+        """Return the folder `out`, or the first one that has no other data.
+
+        The names are `runs/<data>`, `runs/<data>-2` and so on. Raises InputError for a folder with
+        other data or without a `localjudge.toml`.
+        """
+        if out is not None:
+            folder = cls(out, tuple(data))
+            if not folder._is_free():
+                hint = f"name another folder with {option('out')}"
+                raise InputError(
+                    f"{out} contains other files, or answers for other data", hint=hint
+                )
+            return folder
+        stem = data_stem(data[0])
+        name = stem
+        number = 1
+        while True:
+            folder = cls(below_runs(name), tuple(data))
+            if folder._is_free():
+                return folder
+            number += 1
+            name = f"{stem}-{number}"
+
+    def _is_free(self) -> bool:
+        if not self.path.exists():
+            return True
+        if not self.path.is_dir():
+            return False
+        if not self.config_file.is_file():
+            return not any(self.path.iterdir())
+        stored = self.answers.get("data", ())
+        return [*map(os.path.realpath, stored)] == [*map(os.path.realpath, self.data)]
+
+    @property
+    def config_file(self) -> Path:
+        return self.path / CONFIG_FILE
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        """The remembered answers and the names of data and run, none before the first call."""
+        if not self.config_file.is_file():
+            return {}
+        return read_config(self.config_file).arguments
+
+    @property
+    def run(self) -> Path:
+        """The current run directory, which may not exist yet."""
+        out = self.answers.get("out", FIRST_RUN)
+        return self.path / Path(out).name
+
+    def other_runs(self) -> list[Path]:
+        """Return the directories of earlier runs, with other data or another judge."""
+        places = sorted(self.path.glob(f"{FIRST_RUN}*/{SUMMARY}"))
+        return [place.parent for place in places if place.parent != self.run]
+
+    def next_run(self) -> str:
+        """Return the name of the next run directory that does not exist."""
+        number = 2
+        while (self.path / f"{FIRST_RUN}-{number}").exists():
+            number += 1
+        return f"{FIRST_RUN}-{number}"
+
+    def write_config(self, answers: Mapping[str, Any]) -> None:
+        """Store answers as a configuration file, with paths relative to the folder.
+
+        Raises InputError.
+        """
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data = [os.path.relpath(file, self.path) for file in self.data]
+        values = {"data": data, "out": self.run.name, **answers}
+        text = f"{_HEADER}#   localjudge run --config {json.dumps(str(self.config_file))}\n"
+        for name, value in values.items():
+            if value:
+                text += f"{name} = {_toml(value)}\n"
+        try:
+            content = text.encode()
+        except UnicodeEncodeError as error:
+            problem = "the name of a data file is not valid text, so it cannot be stored"
+            raise InputError(problem, hint="rename the file") from error
+        write_output(self.config_file, [content])
+
+    def page(self, count: int, kind: str = "labels") -> Path:
+        """Return the page for the first `count` statements of the current run."""
+        run = self.run.name.removeprefix(FIRST_RUN)
+        number = ""
+        if count != DEFAULT_COUNT:
+            number = f"-{count}"
+        return self.path / f"{kind}{run}{number}.html"
+
+
+def _toml(value: Any) -> str:
+    """Return a text, list or table of texts as TOML. Strings are as in JSON, except for DEL."""
+    if isinstance(value, Mapping):
+        pairs = [f"{_toml(name)} = {_toml(item)}" for name, item in value.items()]
+        return f"{{ {', '.join(pairs)} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+NONE = "none"
+_CONTEXTS = "retrieved_contexts"
+_QUESTIONS = {
+    "user_input": "Which column is the question?",
+    _CONTEXTS: "Which columns are the texts that were found? One or several",
+    "response": "Which column is the answer of your system?",
+    "reference": "Which column is the right answer, written by a person?",
+    "id": "Which column is the id of a row?",
+}
+_NAME_WIDTH = 24
+_MIN_WIDTH = 60
+
+
+def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
+    """Return the column of each field, several contexts joined by commas.
+
+    `known` are recognised columns. Raises DataError for a file that cannot be read or has no
+    columns.
+    """
+    columns = preview_columns(files)
+    _print_columns(columns)
+    guesses = guess_columns(columns)
+    for name in list(guesses["id"]):
+        texts = columns[name]
+        if not texts or len(set(texts)) < len(texts):
+            guesses["id"].remove(name)
+    mapping: dict[str, str] = {}
+    for field, question in _QUESTIONS.items():
+        default: Sequence[str] = guesses[field]
+        if field in known:
+            default = known[field].split(",")
+        names = _ask_names(question, list(columns), mapping, default, several=field == _CONTEXTS)
+        if names:
+            mapping[field] = ",".join(names)
+    return mapping
+
+
+def warn_of_evidence(files: Sequence[str], mapping: Mapping[str, str]) -> None:
+    """Name unused columns that look like evidence."""
+    contexts = mapping.get(_CONTEXTS, "").split(",")
+    used = {*mapping.values(), *_split_columns(mapping)}
+    for name in unused_evidence(preview_columns(files), used, contexts):
+        warning = f"the column {name} is not used, and looks like a text with evidence"
+        click.echo(printable(f"warning: {warning} (--ask asks again)"), err=True)
+
+
+def _split_columns(mapping: Mapping[str, str]) -> set[str]:
+    """Return the names of all mapped columns."""
+    names: set[str] = set()
+    for column in mapping.values():
+        names.update(column.split(","))
+    return names
+
+
+def _print_columns(columns: Mapping[str, Sequence[str]]) -> None:
+    width = max(shutil.get_terminal_size().columns, _MIN_WIDTH)
+    name_width = 0
+    for name in columns:
+        name_width = min(max(name_width, len(printable(name))), _NAME_WIDTH)
+    click.echo("Columns of the data, each with an example:", err=True)
+    for number, (name, texts) in enumerate(columns.items(), 1):
+        line = f"{number:>3}  {printable(name):<{name_width}}  {printable(''.join(texts[:1]))}"
+        if len(line) >= width:
+            line = f"{line[: width - 4]}..."
+        click.echo(line, err=True)
+    click.echo(
+        f"Answer with a number or name, or {NONE}; Enter takes the value in brackets", err=True
+    )
+
+
+def _ask_names(
+    question: str,
+    names: Sequence[str],
+    mapping: Mapping[str, str],
+    default: Sequence[str],
+    *,
+    several: bool,
+) -> list[str]:
+    taken = _split_columns(mapping)
+    numbers: list[str] = []
+    for name in default:
+        if name in names and name not in taken:
+            numbers.append(str(names.index(name) + 1))
+    suggestion = ",".join(numbers)
+    if not several and len(numbers) > 1:
+        suggestion = ""  # the names do not decide
+    elif not several and not numbers:
+        suggestion = NONE
+
+    def read(text: str) -> list[str]:
+        chosen = _read_names(text, names)
+        _check_names(chosen, taken, several=several)
+        if question == _QUESTIONS["reference"] and not chosen and "response" not in mapping:
+            hint = "without an answer and a right answer there is nothing to judge"
+            raise InputError("this column is needed, because no column holds the answer", hint=hint)
+        return chosen
+
+    return ask(question, read, suggestion or None)
+
+
+def _check_names(names: Sequence[str], taken: Collection[str], *, several: bool) -> None:
+    """Raise InputError for too few or too many columns, or one of another field."""
+    if several and not names:
+        hint = "a judge compares an answer with the texts that were found"
+        raise InputError("at least one column of texts is needed", hint=hint)
+    if not several and len(names) > 1:
+        raise InputError(f"one column is possible here, got {len(names)}")
+    for name in names:
+        if name in taken:
+            raise InputError(f"the column {name} was already chosen", hint="name another, or none")
+
+
+def _read_names(text: str, names: Sequence[str]) -> list[str]:
+    """Return the columns with these names or numbers, separated by commas.
+
+    Raises InputError for others.
+    """
+    if text in names:
+        return [text]
+    if text.casefold() == NONE:
+        return []
+    chosen: list[str] = []
+    for part in re.split(r"[,;]", text):
+        name = part.strip()
+        if name not in names:
+            is_number = name.isdecimal() and 1 <= int(name) <= len(names)
+            if not is_number:
+                raise InputError(
+                    f"{name!r} is no column",
+                    hint=f"give numbers from 1 to {len(names)}, or names",
+                )
+            name = names[int(name) - 1]
+        if name not in chosen:
+            chosen.append(name)
+    return chosen
+
 
 _METRICS = ("faithfulness", "context_recall")
 """The metric to label, by preference."""
@@ -51,13 +320,10 @@ def ask_and_store(
         answers["metrics"] = [choose_default_metric(planned)]
     # Refuses an unknown metric or missing columns before anything is stored.
     plan(list(folder.data), answers["metrics"], planned.settings)
-    if _differ(answers, stored) and folder.run.exists():
+    is_changed = any(value and stored.get(name) != value for name, value in answers.items())
+    if is_changed and folder.run.exists():
         answers["out"] = folder.next_run()
     folder.write_config(answers)
-
-
-def _differ(answers: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
-    return any(value and stored.get(name) != value for name, value in answers.items())
 
 
 def select_settings(answers: Mapping[str, Any]) -> RunSettings:
@@ -180,3 +446,28 @@ def _absolute(judge: str) -> str:
     if Path(judge).is_file():
         return os.path.abspath(judge)
     return judge
+
+
+_Value = TypeVar("_Value")
+
+
+def ask(question: str, read: Callable[[str], _Value], default: str | None = None) -> _Value:
+    """Ask until `read` accepts the answer. Enter gives the default; without one, it is asked again.
+
+    `read` raises InputError for an answer to repeat. A DataError ends the command.
+    """
+
+    def value(text: str) -> _Value:
+        try:
+            return read(text.strip())
+        except DataError:
+            raise
+        except InputError as error:
+            raise click.UsageError(printable_lines(str(error))) from error
+
+    try:
+        answer: _Value = click.prompt(question, default, value_proc=value, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        raise
+    return answer

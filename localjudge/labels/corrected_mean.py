@@ -10,7 +10,6 @@ drawings are combined in proportion to their labels. Labels count at planned num
 (`localjudge.stats.looks`). If every statement has a label, the mean is the mean of the labels.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from localjudge.labels.evidence_use import EvidenceUse, count_evidence_use
 from localjudge.labels.judge_figures import FEW
 from localjudge.labels.label_counts import LabelCounts, are_too_many, count_labels
 from localjudge.labels.labelled_units import LabelledUnits, label_units
+from localjudge.labels.labelling_time import labelling_minutes
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import (
@@ -243,7 +243,7 @@ def _missing_labels(units: LabelledUnits, seconds: float) -> dict[str, int]:
     if cannot_correct(units.frame):
         total = len(units.frame.by_key)
     more = total - len(units.labelled)
-    return {"needed": more, "minutes": max(1, math.ceil(more * seconds / 60))}
+    return {"needed": more, "minutes": labelling_minutes(more, seconds)}
 
 
 def _estimate_pooled(

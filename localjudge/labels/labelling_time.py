@@ -1,5 +1,6 @@
 """The time that an annotator needs for one label."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
@@ -31,3 +32,8 @@ def seconds_a_label(rows: Iterable[LabelRow]) -> float:
     if len(pauses) < _MIN_PAUSES:
         return SECONDS_A_LABEL
     return median(pauses)
+
+
+def labelling_minutes(labels: int, seconds: float = SECONDS_A_LABEL) -> int:
+    """Return the minutes that so many labels take, at least 1."""
+    return max(1, math.ceil(labels * seconds / 60))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from localjudge import resources
-from localjudge.cli.start_folder import StartFolder
+from localjudge.cli.start_answers import StartFolder
 from localjudge.config import read_config
 from localjudge.doctor.inventory import Inventory, ListedModel
 from localjudge.labels.run_labels import read_run_labels
@@ -184,7 +184,8 @@ def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
 def test_each_further_call_names_one_next_command(call: Call) -> None:
     write_german_csv("export.csv")
     answers = {question: answer for question, answer in DEFAULTS.items() if question != JUDGE}
-    talk("start", "export.csv", "--judge", "lexical", answers=answers)
+    asked = talk("start", "export.csv", "--judge", "lexical", answers=answers)
+    assert "8 minutes for labels" in " ".join(asked.split())
     folder = Path("runs/export")
     printed = call("start", "export.csv")[1]
     assert commands_in(printed) == []
