@@ -1,12 +1,13 @@
 """List the models on this machine, as `--judge` takes them (`localjudge models`)."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from localjudge import local_models, model_registry
 from localjudge.engine import hardware, opening
 from localjudge.errors import InputError, ModelError
+from localjudge.judging.judges import default_judge
 from localjudge.local_models import Found, FoundModel, SkippedFile, find_quantisation, measure_size
 from localjudge.types import Record
 
@@ -36,10 +37,28 @@ class ListedModel(Record):
     cannot_judge: str | None = None
 
 
+class ListedJury(Record):
+    """A registered jury: judges that decide together under one name, and one that cannot be used.
+
+    `size` and `needed_bytes` are of all its judges, of which one at a time is open, None if one
+    `missing` judge cannot be used.
+    """
+
+    name: str
+    judges: tuple[str, ...]
+    is_default: bool
+    note: str
+    caution: str
+    size: int | None = None
+    needed_bytes: int | None = None
+    missing: str | None = None
+
+
 class Inventory(Record):
-    """Models of a machine, skipped files, and the free memory."""
+    """Models of a machine, juries of registered models, skipped files, and the free memory."""
 
     models: tuple[ListedModel, ...]
+    juries: tuple[ListedJury, ...] = ()
     skipped: tuple[SkippedFile, ...]
     free_bytes: int | None
 
@@ -62,7 +81,31 @@ def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
         except OSError as error:
             reason = f"cannot be read: {error.strerror}"
             skipped.append(SkippedFile(where=_name_judge(model), reason=reason))
-    return Inventory(models=tuple(listed), skipped=tuple(skipped), free_bytes=free)
+    usable = {model.name: model for model in listed if model.cannot_judge is None}
+    juries = []
+    for jury in model_registry.registered_juries().values():
+        juries.append(_describe_jury(jury, usable))
+    return Inventory(
+        models=tuple(listed), juries=tuple(juries), skipped=tuple(skipped), free_bytes=free
+    )
+
+
+def _describe_jury(
+    jury: model_registry.RegisteredJury, usable: Mapping[str, ListedModel]
+) -> ListedJury:
+    listed = ListedJury(
+        name=jury.name,
+        judges=jury.judges,
+        is_default=jury.name == default_judge(),
+        note=jury.note,
+        caution=jury.caution,
+    )
+    for name in jury.judges:
+        if name not in usable:
+            return listed.model_copy(update={"missing": name})
+    sizes = [usable[name].size for name in jury.judges]
+    needed = [usable[name].needed_bytes or 0 for name in jury.judges]
+    return listed.model_copy(update={"size": sum(sizes), "needed_bytes": max(needed)})
 
 
 def _find_models(folders: Iterable[str | Path]) -> tuple[list[FoundModel], list[SkippedFile]]:

@@ -3,7 +3,7 @@
 from rich.text import Text
 
 from localjudge.doctor.check_result import ADMISSION, CheckResult, Diagnosis
-from localjudge.doctor.inventory import Inventory, ListedModel
+from localjudge.doctor.inventory import Inventory, ListedJury, ListedModel
 from localjudge.labels.recommended_uses import recommendation
 from localjudge.report.terminal import Table, safe_text
 from localjudge.types import readable
@@ -47,6 +47,7 @@ def conclusion_view(diagnosis: Diagnosis) -> Table:
 
 def model_list(inventory: Inventory, *, verbose: bool) -> str:
     """List usable models in unwrapped lines and, if `verbose`, other files with reasons."""
+    juries = [(jury.name, jury_facts(jury)) for jury in inventory.juries if not jury.missing]
     judges: list[tuple[str, str]] = []
     unusable: list[tuple[str, str]] = []
     for model in inventory.models:
@@ -56,7 +57,7 @@ def model_list(inventory: Inventory, *, verbose: bool) -> str:
             unusable.append((model.name, model.cannot_judge))
     for entry in inventory.skipped:
         unusable.append((entry.where, entry.reason))
-    entries = list(judges)
+    entries = [*juries, *judges]
     if verbose:
         entries += unusable
     lines: list[str] = []
@@ -67,11 +68,20 @@ def model_list(inventory: Inventory, *, verbose: bool) -> str:
         count += f"; {readable(inventory.free_bytes)} of memory free"
     lines.append(count)
     if unusable:
-        line = f" {numbered(len(unusable), 'more file')} cannot be used"
+        line = f" {numbered(len(unusable), 'more model')} cannot be used"
         if not verbose:
             line += " (--verbose shows why)"
         lines.append(line)
     return "\n".join(lines) + "\n"
+
+
+def jury_facts(jury: ListedJury) -> str:
+    """Return what a jury consists of, its size and memory."""
+    parts = f"{' and '.join(jury.judges)} together"
+    if jury.is_default:
+        parts += ", the default"
+    sizes = f"{readable(jury.size or 0)}, needs {readable(jury.needed_bytes or 0)}"
+    return f"{parts}: {sizes}, one at a time"
 
 
 def model_facts(model: ListedModel) -> str:

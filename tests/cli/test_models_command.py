@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from localjudge import resources
+from localjudge.model_registry import registered
 from tests.cli.conftest import Call
 from tests.local_models.conftest import gguf, manifest, pulled, user
 
@@ -28,6 +30,34 @@ def test_listed_names_can_be_typed(machine: Path, call: Call) -> None:
     assert "Q4_K_M, context 4,096, no chat template" in lines[lines.index("ollama:base:1b") + 1]
     assert "cannot be used (--verbose" in printed
     assert "embed" not in printed
+
+
+def test_the_default_judge_is_listed_with_its_parts(
+    user: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`bundled` could be typed after --judge, but was not in the list."""
+    monkeypatch.delenv("LOCALJUDGE_JUDGE", raising=False)
+    lines = call("models")[1].splitlines()
+    facts = lines[lines.index(" bundled") + 1]
+    assert "reader and lexical" in facts
+    assert "default" in facts
+    [jury] = json.loads(call("models", "--json")[1])["juries"]
+    sizes = [registered()[name].size for name in ("reader", "lexical")]
+    assert jury["name"] == "bundled"
+    assert jury["judges"] == ["reader", "lexical"]
+    assert jury["size"] == sum(sizes)
+    assert jury["missing"] is None
+
+
+def test_a_jury_with_a_missing_judge_is_not_offered(user: Path, call: Call) -> None:
+    (resources.state_directory() / "registry.toml").parent.mkdir(parents=True, exist_ok=True)
+    (resources.state_directory() / "registry.toml").write_text(
+        '[[jury]]\nname = "pair"\njudges = ["lexical", "smollm2-135m"]\n'
+    )
+    printed = call("models")[1]
+    assert " pair" not in printed.splitlines()
+    juries = {jury["name"]: jury for jury in json.loads(call("models", "--json")[1])["juries"]}
+    assert juries["pair"]["missing"] == "smollm2-135m"
 
 
 def test_omitted_models_are_explained_on_request(machine: Path, call: Call) -> None:
