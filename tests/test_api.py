@@ -75,7 +75,7 @@ def test_progress_is_shown_on_terminals_and_in_notebooks_by_default(
     for name, place in streams.items():
         monkeypatch.setattr(sys, name, place)
     evaluated(tmp_path, progress=progress)
-    assert [name for name, place in streams.items() if "asked 2 verdicts" in place.getvalue()] == [
+    assert [name for name, place in streams.items() if "asked 2 questions" in place.getvalue()] == [
         heard
     ][: len(heard)]
 

@@ -70,7 +70,7 @@ class Examinee:
         seconds_per_verdict = work.seconds_total / max(self._verdicts, 1)
         finding = (
             f"{tokens_per_second:,.0f} prompt tokens per second; "
-            f"{seconds_per_verdict:.2g} s per short verdict"
+            f"{seconds_per_verdict:.2g} s per short answer"
         )
         shares_prefixes = self._engine.shares_prefixes
         if not shares_prefixes:
@@ -98,7 +98,7 @@ def check_repeatability(judge: Examinee, tasks: Sequence[Task]) -> CheckResult:
     return warn_if(
         identical < asked,
         "repeatability",
-        f"{identical} of {asked} verdicts are bit-identical, asked alone and among others",
+        f"{identical} of {asked} answers are bit-identical, asked alone and among others",
         "the order of the data changes numbers slightly: omit gpu_layers, or report this build",
         asked=asked,
         identical=identical,

@@ -367,7 +367,7 @@ class Job:
             if metric.failed == run.summary.samples > 0:
                 reason = next(row.detail for row in run.iter_scores() if row.metric == name)
                 self.progress.note(f"{name} failed on every sample: {reason}")
-        self.progress.note(f"asked {numbered(asked, 'verdict')} in {work.seconds_total:.1f} s")
+        self.progress.note(f"asked {numbered(asked, 'question')} in {work.seconds_total:.1f} s")
         answers = run.manifest.environment.answers
         if answers is not None:
             for source, count in answers.reused.items():

@@ -64,6 +64,6 @@ class LabelledQuestion(NamedTuple):
         advice = "check its failures"
         several = "several judges are measured on statements that all of them judged"
         raise DataError(
-            f"no labelled verdict has a probability in {self.judges[0].run.directory}",
+            f"the judge gave no labelled statement a probability in {self.judges[0].run.directory}",
             hint=f"{advice}; {several}",
         )

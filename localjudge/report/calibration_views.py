@@ -66,7 +66,7 @@ def _judges_notes(judges: Sequence[Calibration]) -> Iterator[str]:
     is_comparison = len(judges) > 1
     if is_comparison:
         yield _labels_line(best.labels)
-    yield "bias: share judged 1 minus share labelled 1, at 0.5; seconds: per verdict"
+    yield "bias: share judged 1 minus share labelled 1, at 0.5; seconds: per answer"
     if best.savings and not best.guesses:
         extra = f"labels needed in addition to {best.savings.of}"
         yield f"saved: {extra} for the same interval width without the judge"
@@ -102,7 +102,7 @@ def _figure_cell(figure: Figure | None, form: str) -> str | Text:
 
 def _labels_line(labels: LabelsUsed) -> str:
     return (
-        f"{labels.verdicts:,} labelled verdicts, {labels.positives:,} of them 1; "
+        f"{labels.verdicts:,} labelled statements, {labels.positives:,} of them 1; "
         f"{labels.clusters:,} groups ({labels.clustered_by})"
     )
 

@@ -149,5 +149,5 @@ def _moved_lines(run: RunRecord, comparison: RunComparison) -> Iterator[str]:
     rows = {sample_id: row for row, sample_id in enumerate(ids, start=1)}
     for name, change in comparison.metrics.items():
         for sample in change.moved:
-            scores = f"{number(sample.before)} -> {number(sample.after)}"
+            scores = f"{number(sample.after)}, was {number(sample.before)}"
             yield f"row {rows[sample.sample_id]:,}: {name} {scores}"

@@ -17,6 +17,7 @@ from localjudge.analysis.comparison import (
     SlicedChanges,
 )
 from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.pairing import UnitChange
 from localjudge.metrics import catalog
 from localjudge.report.remarks import ALWAYS_VALID
 from localjudge.report.slice_views import EACH_ALONE, slice_name, uncorrected_slices
@@ -33,7 +34,7 @@ ONE_LOOK = (
     "differ from those of `localjudge show RUN --by`, which uses all labels that count for one run"
 )
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
-_COUNT_HEADINGS = ("metric", "better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
+_COUNT_HEADINGS = ("metric", "better", "worse", "same", "missing", "became 1", "became 0")
 _LETTERS = ("A", "B")
 _DIGITS = 3
 _UNITS_SHOWN = 10
@@ -268,18 +269,27 @@ def _moved_sample(metric: str, sample: SampleChange) -> Table:
     name = sample.sample_id
     if sample.sample_id != sample.baseline_id:
         name += f" (in A: {sample.baseline_id})"
-    heading = f"{name}: {metric} {number(sample.before)} -> {number(sample.after)}"
+    heading = f"{name}: {metric} {number(sample.after)}, was {number(sample.before)}"
     style = "bold red"
     if (sample.after > sample.before) != catalog.lower_is_better(metric):
         style = "bold green"
     rows: list[tuple[str | Text, ...]] = []
     for unit in sample.units[:_UNITS_SHOWN]:
-        labels = f"{_label_cell(unit.before)} -> {_label_cell(unit.after)}"
-        probabilities = f"{number(unit.p_before)} -> {number(unit.p_after)}"
-        rows.append((labels, Text(probabilities, style="dim"), unit.text))
+        rows.append((*_verdict_cells(unit), unit.text))
     if len(sample.units) > _UNITS_SHOWN:
         rows.append(("", Text(), f"and {len(sample.units) - _UNITS_SHOWN:,} more"))
     return Table(rows=rows, titles=[safe_text(heading, style=style)], indent=2)
+
+
+def _verdict_cells(unit: UnitChange) -> tuple[str, Text]:
+    """Return the verdict of a unit and its probability, with those in A, or where it is missing."""
+    if unit.after is None:
+        return f"only in A: {_label_cell(unit.before)}", Text(number(unit.p_before), style="dim")
+    label = _label_cell(unit.after)
+    if unit.before is None:
+        return f"only in B: {label}", Text(number(unit.p_after), style="dim")
+    probabilities = f"{number(unit.p_after)}, was {number(unit.p_before)}"
+    return f"{label}, was {_label_cell(unit.before)}", Text(probabilities, style="dim")
 
 
 def _label_cell(label: Label | None) -> str:

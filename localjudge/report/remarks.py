@@ -223,7 +223,7 @@ def _describe_calibration(calibration: Calibration, metrics: list[str]) -> str:
     if accuracy:
         low, high = map(number, accuracy.ci95)
         line += f"; balanced accuracy {number(accuracy.value)} [{low}, {high}], held out"
-    line += f", on {calibration.labels.verdicts:,} labelled verdicts"
+    line += f", on {calibration.labels.verdicts:,} labelled statements"
     if calibration.guesses:
         line += "; not shown to be better than guessing"
     return line

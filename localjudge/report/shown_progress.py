@@ -61,31 +61,31 @@ class Lines(Progress):
             self._pause = 0.0
         self._expected += count
         self._counted = counted
-        self._show_verdicts()
+        self._show_answers()
 
     def recall(self, count: int) -> None:
         self._recalled += count
-        self._show_verdicts()
+        self._show_answers()
 
     def phase(self, name: str) -> None:
         self._phase = name
-        self._show_verdicts()
+        self._show_answers()
 
     def standing(self, text: str) -> None:
         self.phase(text)
 
     def advance(self) -> None:
         self._answered += 1
-        self._show_verdicts()
+        self._show_answers()
 
-    def _show_verdicts(self) -> None:
+    def _show_answers(self) -> None:
         if not self._expected:
             return
         done = self._recalled + self._answered
         expected = about(self._expected)
         if self._counted:
             expected = f"{self._expected:,}"
-        text = f"{done:,} of {expected} verdicts"
+        text = f"{done:,} of {expected} answers"
         if self._answered:
             text += f", {self._describe_speed(self._expected - done)}"
         self._show(self._phase, done, self._expected, text)

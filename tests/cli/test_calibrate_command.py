@@ -47,7 +47,7 @@ def test_a_judge_is_calibrated_and_a_run_uses_it(labels: Path, call: Call) -> No
         "attribution",
         48,
     )
-    assert "asked 0 verdicts" in errors
+    assert "asked 0 questions" in errors
     output = call("run", demo_file(), "--calibration", "ours", "--out", "run", "--json")[1]
     assert json.loads(output)["thresholds"]["context_recall"] == calibration["threshold"]
     assert call("verify", "run")[0] == 0

@@ -73,7 +73,7 @@ def test_a_report_has_comparison_gates_and_another_path(folder: Path, call: Call
     )
     code, output, _ = call(*arguments)
     assert code == 0
-    assert "a: context_recall 0.000 -> 1.000" in output
+    assert "a: context_recall 1.000, was 0.000" in output
     code, output, _ = call(*arguments, "--gate", "context_recall.delta>=0.9", "--json")
     said = json.loads(output)
     assert code == 3

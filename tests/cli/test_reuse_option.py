@@ -29,7 +29,7 @@ def test_another_threshold_asks_no_question(first: Path, call: Call) -> None:
     )
     summary = json.loads(output)
     assert (code, summary["threshold"], summary["run"]) == (0, 0.3, "second")
-    assert "asked 0 verdicts" in errors
+    assert "asked 0 questions" in errors
     assert f"reused 10 answers from {first}" in errors
 
 

@@ -73,7 +73,7 @@ def test_a_dry_run_keeps_its_answers_for_the_run(call: Call, output: Callable[..
     assert re.search(r"judge lexical .*30 seconds", errors)
     estimate = json.loads(output(*command, "--dry-run", "--json"))
     assert estimate["reused"] == {str(directory): 2}
-    assert "asked 0 verdicts" in call(*command)[2]
+    assert "asked 0 questions" in call(*command)[2]
     for name in ("scores.jsonl", "verdicts.jsonl", "summary.json"):
         assert (directory / name).read_bytes() == Path("plain", name).read_bytes()
     code, _, errors = call(

@@ -90,7 +90,7 @@ def test_markdown_shows_table_gates_and_changed_samples(runs: tuple[Run, Run]) -
     assert counted[1][1:] == ["1", "0", "0", "0", "1", "0"]
     about_both, moved, about_it = parse_code_blocks(text)
     assert "judge scripted\n" in about_both
-    assert moved == "row 1: context_recall 0.500 -> 1.000\n"
+    assert moved == "row 1: context_recall 1.000, was 0.500\n"
     assert "judge scripted\n" in about_it
     assert f"signature {after.summary.signature}\n" in about_it
 
@@ -108,7 +108,7 @@ def test_junit_and_markdown_contain_no_text_and_no_id(scripted_run: ScriptedRun)
     before = scripted_run("before", rows, {"Kowalczyk is red.": 0.25})
     after = scripted_run("after", rows, {})
     text = run_markdown(after, check(after, gates=["context_recall>=0.01"], baseline=before))
-    assert "row 2: context_recall 0.500 -> 1.000\n" in text
+    assert "row 2: context_recall 1.000, was 0.500\n" in text
     assert not re.search("4711|Kowalczyk|rains", text)
 
 

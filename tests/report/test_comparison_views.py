@@ -73,8 +73,8 @@ def test_changed_samples_show_at_most_ten_changed_units(scripted_run: ScriptedRu
     old = scripted_run("old", rows, {"A one.": 0.25})
     new = scripted_run("new", [{**rows[0], "id": "b"}], {})
     assert print_lines(comparison_view(compare(old, new)))[-2:] == [
-        "b (in A: a): context_recall 0.500 -> 1.000",
-        "0 -> 1  0.250 -> 1.000  A one.",
+        "b (in A: a): context_recall 1.000, was 0.500",
+        "1, was 0  1.000, was 0.250  A one.",
     ]
     sentences = [f"This is {letter * 3} word." for letter in "abcdefghijkl"]
     many = [row("a", *sentences)]

@@ -34,9 +34,9 @@ LOGS: dict[str, tuple[list[Event], list[str]]] = {
     "after 10, 30 and 70 seconds": (
         [expects(100), *answers(range(1, 101))],
         [
-            "10 of 100 verdicts, 1.0 a second, 0:01:30 left",
-            "30 of 100 verdicts, 1.0 a second, 0:01:10 left",
-            "70 of 100 verdicts, 1.0 a second, 0:00:30 left",
+            "10 of 100 answers, 1.0 a second, 0:01:30 left",
+            "30 of 100 answers, 1.0 a second, 0:01:10 left",
+            "70 of 100 answers, 1.0 a second, 0:00:30 left",
         ],
     ),
     "in phases: 4 of 4 and 6 of 16": (
@@ -49,7 +49,7 @@ LOGS: dict[str, tuple[list[Event], list[str]]] = {
             expects(16, at=4),
             *answers(range(5, 11)),
         ],
-        ["injections: 10 of 20 verdicts, 1.0 a second, 0:00:10 left"],
+        ["injections: 10 of 20 answers, 1.0 a second, 0:00:10 left"],
     ),
     "rows for 25 s, then verdicts from their own beginning": (
         [
@@ -57,7 +57,7 @@ LOGS: dict[str, tuple[list[Event], list[str]]] = {
             expects(20, at=25),
             *answers(range(26, 37)),
         ],
-        ["checking: 11,000 of 50,000 rows", "10 of 20 verdicts, 1.0 a second, 0:00:10 left"],
+        ["checking: 11,000 of 50,000 rows", "10 of 20 answers, 1.0 a second, 0:00:10 left"],
     ),
     "a self-test for 35 s, then verdicts from their own beginning": (
         [
@@ -71,7 +71,7 @@ LOGS: dict[str, tuple[list[Event], list[str]]] = {
         [
             "self-test: 10 s of about 2 minutes",
             "self-test: 30 s of about 2 minutes",
-            "10 of 20 verdicts, 1.0 a second, 0:00:10 left",
+            "10 of 20 answers, 1.0 a second, 0:00:10 left",
         ],
     ),
     "574 are expected by the first of two blocks, and 360 are asked": (
@@ -82,13 +82,13 @@ LOGS: dict[str, tuple[list[Event], list[str]]] = {
             *answers(range(20, 40)),
         ],
         [
-            "10 of about 570 verdicts, 1.0 a second, 0:09:24 left",
-            "30 of 360 verdicts, 1.0 a second, 0:05:30 left",
+            "10 of about 570 answers, 1.0 a second, 0:09:24 left",
+            "30 of 360 answers, 1.0 a second, 0:05:30 left",
         ],
     ),
     "90 of 100 were there; 5 more took 10 s": (
         [expects(100), (0, lambda lines: lines.recall(90)), *answers(range(2, 12, 2))],
-        ["95 of 100 verdicts, 2.0 s each, 0:00:10 left"],
+        ["95 of 100 answers, 2.0 s each, 0:00:10 left"],
     ),
 }
 
@@ -122,7 +122,7 @@ def test_a_bar_counts_rows_then_verdicts_and_pauses() -> None:
         bar, stream, lambda: bar.rows("checking", 2_000, 3_000)
     )
     judging = draw_after(bar, stream, lambda: bar.expect(15))
-    assert "0 of 15 verdicts" in judging
+    assert "0 of 15 answers" in judging
     assert "rows" not in judging
     assert "plain cases" in draw_after(bar, stream, lambda: bar.phase("plain cases"))
     bar.advance()
@@ -133,7 +133,7 @@ def test_a_bar_counts_rows_then_verdicts_and_pauses() -> None:
     later = draw_after(bar, stream, lambda: bar.phase("injections"))
     bar.close()
     assert "injections" in later
-    assert "1 of 15 verdicts" in later
+    assert "1 of 15 answers" in later
 
 
 def test_user_text_in_a_note_cannot_act_on_the_terminal() -> None:
@@ -148,7 +148,7 @@ def test_the_state_of_gates_is_below_the_bar_until_it_changes() -> None:
     bar.expect(15)
     drawn = draw_after(bar, stream, lambda: bar.standing("faithfulness>=0.8 [bold]\x1b[2J"))
     lines = drawn.splitlines()
-    assert "0 of 15 verdicts" in lines[-2]
+    assert "0 of 15 answers" in lines[-2]
     assert "faithfulness>=0.8 [bold]\\x1b[2J" in lines[-1]
     assert "hit_rate@3" in draw_after(bar, stream, lambda: bar.standing("hit_rate@3<0.2"))
     bar.close()
