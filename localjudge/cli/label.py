@@ -134,9 +134,9 @@ def _pressed(descriptor: int) -> Iterator[str]:
 def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     """Label statements of RUN without the judge's verdicts: 1 for supported, 0 for unsupported.
 
-    Labels correct the means. In the terminal, press 1, 0, ? if undecidable, e for the evidence, s
-    to postpone, u to undo or q to quit. Each label is stored in RUN immediately, and the same
-    command resumes.
+    Labels correct the means. In the terminal, press 1, 0, ? if undecidable, e for the closest
+    sentences, s to postpone, u to undo or q to quit. Each label is stored in RUN immediately, and
+    the same command resumes.
 
     Another person can label a sheet (in its column human) or a page; --read imports the result, or
     labels of equal statements from another RUN.

@@ -28,9 +28,9 @@ class EvidenceUse(Record):
 
     @property
     def in_words(self) -> str:
-        """`evidence open for 12 of 50 labels: the judge agrees with 11 of them, and ...`."""
+        """`closest sentences open for 12 of 50 labels: the judge agrees with 11 of them ...`."""
         labels = self.open + self.closed
-        counted = f"evidence open for {self.open:,} of {numbered(labels, 'label')}"
+        counted = f"closest sentences open for {self.open:,} of {numbered(labels, 'label')}"
         if self.shown:
             counted += f" (shown at once for {self.shown:,})"
         agreement = f"the judge agrees with {self.open_agreeing:,} of them"

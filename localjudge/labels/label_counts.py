@@ -14,11 +14,11 @@ from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.stats.agreement import mcnemar_test
 from localjudge.types import Record
+from localjudge.words import three_digits
 
 SIGNIFICANT = 0.01
 """Below this p-value the labels contradict the judge."""
-_PLACES = 3
-_SMALLEST_SHOWN = 10**-_PLACES
+SMALLEST_SHOWN = 0.001
 
 
 class LabelCounts(Record):
@@ -46,20 +46,25 @@ class LabelCounts(Record):
     @property
     def in_words(self) -> str:
         """`0 of 19 labelled statements are supported by the documents`."""
-        noun, predicate = self._words
-        words = f"{self.supported:,} of {self.labelled:,} labelled {noun} {predicate}"
+        words = self.without_disputes
         if self.disputed:
             words += f", annotators differ on {self.disputed:,}"
         return words
+
+    @property
+    def without_disputes(self) -> str:
+        """`in_words` without the number of statements on which annotators differ."""
+        noun, predicate = self._words
+        return f"{self.supported:,} of {self.labelled:,} labelled {noun} {predicate}"
 
     @property
     def contradiction(self) -> str | None:
         """`the labels contradict the judge: 0 of 19 labelled statements are ..., ... says 19`."""
         if not self.is_contradiction:
             return None
-        p_value = f"p = {self.p_value:.{_PLACES}f}"
-        if self.p_value < _SMALLEST_SHOWN:
-            p_value = f"p < {_SMALLEST_SHOWN:g}"
+        p_value = f"p = {three_digits(self.p_value)}"
+        if self.p_value < SMALLEST_SHOWN:
+            p_value = f"p < {SMALLEST_SHOWN:g}"
         judge = f"the judge says {self.supported_by_judge:,} ({p_value})"
         return f"the labels contradict the judge: {self.in_words}, {judge}"
 

@@ -10,8 +10,9 @@ Rows contain the evidence without the judge's verdict. Columns are read by name:
 of the statement; its `text` (in CSV `statement`), to detect a column that was sorted separately;
 `human`, the label; `annotator`, `when`, `draw`, `planned` (the number of statements of the sheet)
 and `evidence_seen`. All others are only for the annotator. In CSV, the `answer` has the statement
-between >>> and <<<. A sheet with evidence also has the column `evidence`, after `context`; what is
-in this column was shown, also if `evidence_seen` was deleted.
+between >>> and <<<. A sheet with the closest sentences has them in the column `closest`, after
+`context`; what is in this column was shown, also if `evidence_seen` was deleted. It was called
+`evidence`, although the sentences may contradict the statement.
 
 The reader also accepts what spreadsheets save: other separators and encodings, columns in another
 order, rows and columns without text, and records without their last empty cells. It skips rows
@@ -48,7 +49,7 @@ SheetRow = dict[str, Any]
 """Values by column, with the same columns in each row.
 
 `contexts` is a list of texts or None, `context_ids` a list of their ids or None, `source_text` an
-`AnswerAround` or None, `evidence` a tuple of `ClosestSentence`.
+`AnswerAround` or None, `closest` a tuple of `ClosestSentence`.
 """
 
 _PAGE = "--page FILE; in Python a file that ends in .html"
@@ -57,8 +58,9 @@ _CLOCKS_DIFFER = timedelta(days=1)
 """A label from further in the future is refused."""
 PLANNED = "planned"
 """Column with the number of statements of the sheet or page."""
-EVIDENCE = "evidence"
+CLOSEST = "closest"
 """Column with the sentences closest to the statement, only in a sheet that shows them."""
+_EARLIER_CLOSEST = "evidence"
 EVIDENCE_SEEN = "evidence_seen"
 """Column that says whether the annotator saw them: opened, shown, or an empty cell."""
 _TECHNICAL = ("label_id", "draw", "sample_id", "metric", "position", "annotator", PLANNED)
@@ -165,8 +167,8 @@ def name_context(row: Mapping[str, Any], number: int) -> str:
 
 def _json_row(row: SheetRow) -> SheetRow:
     values = {**row, "source_text": _marked_answer(row)}
-    if EVIDENCE in row:
-        values[EVIDENCE] = [sentence._asdict() for sentence in row[EVIDENCE]]
+    if CLOSEST in row:
+        values[CLOSEST] = [sentence._asdict() for sentence in row[CLOSEST]]
     return values
 
 
@@ -176,16 +178,16 @@ def _csv_row(row: SheetRow) -> SheetRow:
     for number, text in enumerate(row["contexts"] or (), 1):
         contexts.append(f"[{name_context(row, number)}] {text}")
     answer = _marked_answer(row)
-    evidence: SheetRow = {}
+    closest: SheetRow = {}
     seen: SheetRow = {}
-    if EVIDENCE in row:
-        sentences = [sentence.in_words for sentence in row[EVIDENCE]]
-        evidence[EVIDENCE] = "\n\n".join(sentences) or None
+    if CLOSEST in row:
+        sentences = [sentence.in_words for sentence in row[CLOSEST]]
+        closest[CLOSEST] = "\n\n".join(sentences) or None
         seen[EVIDENCE_SEEN] = row[EVIDENCE_SEEN]
     return {
         "statement": row["text"],
         "context": "\n\n".join(contexts) or None,
-        **evidence,
+        **closest,
         "answer": answer or row["response"],
         HUMAN: row[HUMAN],
         "task": row["asks"],
@@ -314,7 +316,8 @@ def _read_row(row: RawRow) -> tuple[SheetLabel | None, list[Problem]]:
     if texts["when"]:
         texts["when"] = _read_time(texts["when"], report)
     seen = _read_evidence_seen(_read_cell(row.values.get(EVIDENCE_SEEN)), report)
-    if seen is None and _read_cell(row.values.get(EVIDENCE)):
+    shown_sentences = row.values.get(CLOSEST) or row.values.get(_EARLIER_CLOSEST)
+    if seen is None and _read_cell(shown_sentences):
         seen = "shown"
     label = SheetLabel(
         place=str(row.place),

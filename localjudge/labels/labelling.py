@@ -21,7 +21,7 @@ from localjudge.labels.drawing import (
 )
 from localjudge.labels.drawing_remarks import difference_outlook, list_obstacles, slice_outlook
 from localjudge.labels.label_drawings import carry_over
-from localjudge.labels.label_sheet import EVIDENCE, EVIDENCE_SEEN, PLANNED, SheetRow
+from localjudge.labels.label_sheet import CLOSEST, EVIDENCE_SEEN, PLANNED, SheetRow
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.units import UnitFrame, statement_keys
 from localjudge.run_directory.label_file import append_labels, stored_labels
@@ -140,7 +140,7 @@ class Labelling:
         rows = [{**row, **more} for row in self.rows]
         if self.show_evidence:
             for row in rows:
-                row[EVIDENCE] = self.closest_sentences.get(row["label_id"], ())
+                row[CLOSEST] = self.closest_sentences.get(row["label_id"], ())
                 row[EVIDENCE_SEEN] = self._evidence_seen(row)
         return rows
 

@@ -15,6 +15,7 @@ from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
+from localjudge.judging.run_names import FIRST_RUN
 from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import alterations
 from localjudge.labels.corrected_mean import CorrectedMean
@@ -24,6 +25,7 @@ from localjudge.report.certificate_text import (
     count_labels,
     describe_agreement,
     describe_evidence_use,
+    describe_examination,
     describe_origin,
     describe_samples,
     translate_caution,
@@ -37,6 +39,7 @@ from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.verify_report import check_report
 from localjudge.run_directory.column_values import NO_VALUE
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE, file_sha256
+from localjudge.run_directory.examination import find_examination
 from localjudge.run_directory.files import last_verification
 from localjudge.run_directory.label_file import LABELS, label_file
 from localjudge.run_directory.label_rows import now
@@ -187,13 +190,14 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
     return {
         "title": title or ", ".join(sources)[:_LETTERS_OF_TITLE] or name,
         "name": name,
+        "run_name": _name_run(run.directory.resolve()),
         "sources": sources,
         "columns": _list_columns(run),
         "data": run.manifest.data,
         "judge": run.summary.judge,
         "checksums": _list_checksums(run),
         "caution": translate_caution(run.summary.judge, messages),
-        "examined": run.judge.examined,
+        "examined": _describe_judge_tests(run, messages),
         "signature": run.summary.signature,
         "manifest_sha256": file_sha256(run.directory / MANIFEST),
         "origins": [describe_origin(origin, messages) for origin in run.origins],
@@ -202,6 +206,23 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
         "files": ", ".join(_checked_files(run)),
         "versions": [*run.manifest.judge.versions.items(), *_machine(environment.host)],
     }
+
+
+def _describe_judge_tests(run: RunRecord, messages: Messages) -> str | None:
+    """Return what doctor recommends the judge for, None if a caution replaces it."""
+    examination = find_examination(run.manifest.judge)
+    if examination is not None:
+        return describe_examination(examination, messages)
+    if run.judge.examined is None:
+        return None
+    return messages.plain("examined.not_yet")
+
+
+def _name_run(directory: Path) -> str:
+    """Return the name of a run, with its folder if `localjudge start` called it `run`."""
+    if directory.name == FIRST_RUN or directory.name.startswith(f"{FIRST_RUN}-"):
+        return f"{directory.parent.name}/{directory.name}"
+    return directory.name
 
 
 def _list_columns(run: RunRecord) -> list[str]:

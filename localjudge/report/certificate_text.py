@@ -6,12 +6,13 @@ from localjudge import model_registry
 from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.evidence_use import EvidenceUse
-from localjudge.labels.label_counts import LabelCounts
+from localjudge.labels.label_counts import SMALLEST_SHOWN, LabelCounts
 from localjudge.report.messages import Messages
+from localjudge.run_directory.examination import Examination
 from localjudge.run_directory.identity import UNPROVED
 from localjudge.run_directory.origins import Origin
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.types import JudgeCard
+from localjudge.types import USES, JudgeCard
 from localjudge.words import percent
 
 Limits = tuple[float, float] | None
@@ -63,19 +64,26 @@ def translate_interval(ci95: Limits, messages: Messages) -> str:
 def translate_labels(counts: LabelCounts, messages: Messages) -> str:
     """Return `0 of 19 labelled statements are supported by the documents`.
 
-    Other languages have general words.
+    Labels that contradict the judge, and annotators that contradict each other, are named.
     """
+    template = messages.labelled(counts.metric)
     if messages.language == "en":
-        return counts.contradiction or counts.in_words
-    numbers = {
-        "supported": counts.supported,
-        "n": counts.labelled,
-        "judge": counts.supported_by_judge,
-    }
-    says = messages.plain("labels.say", **numbers)
-    if not counts.contradiction:
+        says = counts.without_disputes
+    elif template and counts.is_share:
+        supported = messages.number(counts.supported)
+        says = template.format(supported=supported, n=messages.number(counts.labelled))
+    else:
+        says = messages.plain("labels.say", supported=counts.supported, n=counts.labelled)
+    if counts.disputed:
+        says = messages.plain("labels.disputed", says=says, n=counts.disputed)
+    if not counts.is_contradiction:
         return says
-    return messages.plain("labels.contradict", says=says)
+    p_value = f"p = {messages.number(counts.p_value)}"
+    if counts.p_value < SMALLEST_SHOWN:
+        p_value = f"p < {messages.number(SMALLEST_SHOWN)}"
+    return messages.plain(
+        "labels.contradict", says=says, judge=counts.supported_by_judge, p_value=p_value
+    )
 
 
 def count_labels(corrected: CorrectedMean, messages: Messages) -> str:
@@ -105,6 +113,33 @@ def translate_caution(judge: JudgeCard, messages: Messages) -> str | None:
         if english.plain(f"caution.{name}", **values) == judge.caution:
             return messages.plain(f"caution.{name}", **values)
     return judge.caution
+
+
+def describe_examination(examination: Examination, messages: Messages) -> str:
+    """Return what doctor recommends the judge for, in English as `str` of the examination."""
+    basis = messages.plain("examined.plain_cases")
+    if examination.items:
+        basis = messages.plain("examined.items", n=examination.items)
+    uses_by_task: dict[str, str] = {}
+    for task, uses in examination.uses.items():
+        words = ""
+        for use in uses:
+            word = messages.plain(f"examined.{use}")
+            if words:
+                word = messages.plain("examined.and", one=words, other=word)
+            words = word
+        uses_by_task[task] = words
+    distinct_uses = set(uses_by_task.values())
+    if not any(distinct_uses):
+        all_uses = ", ".join(messages.plain(f"examined.{use}") for use in USES)
+        return messages.plain("examined.no_use", uses=all_uses, basis=basis)
+    recommended = [*distinct_uses]
+    if len(distinct_uses) > 1:
+        recommended = []
+        for task, words in uses_by_task.items():
+            key = "examined.task" if words else "examined.no_task"
+            recommended.append(messages.plain(key, uses=words, task=task))
+    return messages.plain("examined.uses", uses=", ".join(recommended), basis=basis)
 
 
 def describe_origin(origin: Origin, messages: Messages) -> str:

@@ -20,8 +20,8 @@ _MAX_RANKS = 10
 """Ranks with a row of their own. The others share one."""
 MEANING = (
     "share: of all judged statements, by the context with the closest sentence that supports them",
-    "nowhere: the verdict is 0, or no sentence comes close; with a wrong citation, evidence in a "
-    "context that is not cited counts there",
+    "nowhere: the verdict is 0, or no sentence comes close; with a wrong citation, a context that "
+    "is not cited counts if one of its sentences has most words of the statement",
     "without evidence: contexts with none of the sentences found, at most two for a statement",
 )
 ACCURACY = (

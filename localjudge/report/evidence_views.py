@@ -2,7 +2,7 @@
 
     evidence [2] 0.81  The Danube rises in the Black Forest.
     closest, not supporting [1] 0.31  The Rhine ends in the Netherlands.
-    cited [2], evidence in [1]
+    cited [2], closest in [1]
 
 Contexts are counted from 1; citations have the names that the response uses.
 """
@@ -11,9 +11,11 @@ from collections.abc import Iterable
 
 from localjudge.report.terminal import number
 from localjudge.run_directory.result_rows import EvidenceRow, VerdictRow
+from localjudge.types import Label
 
 SUPPORTING = "evidence"
 CLOSEST = "closest, not supporting"
+UNCITED = "closest, not cited"
 
 
 def evidence_to_show(verdict: VerdictRow) -> tuple[EvidenceRow, ...]:
@@ -29,7 +31,7 @@ def described_evidence(verdict: VerdictRow) -> list[tuple[EvidenceRow, str]]:
     """
     sentences = []
     for row in evidence_to_show(verdict):
-        sentences.append((row, describe_evidence(row)))
+        sentences.append((row, describe_evidence(row, verdict.label)))
     misplaced = misplaced_citation(verdict)
     if misplaced is not None:
         first, _ = sentences[0]
@@ -37,13 +39,16 @@ def described_evidence(verdict: VerdictRow) -> list[tuple[EvidenceRow, str]]:
     return sentences
 
 
-def describe_evidence(row: EvidenceRow, place: str = "") -> str:
+def describe_evidence(row: EvidenceRow, label: Label | None, place: str = "") -> str:
     """Return what a sentence is for its statement, where it is, and its score.
 
-    `place` names a text that is no context.
+    Nothing is evidence of a statement with the label 0: a sentence that the judge has not read, as
+    it is not cited, may contradict it. `place` names a text that is no context.
     """
     kind = CLOSEST
-    if row.supports:
+    if row.supports and label == 0:
+        kind = UNCITED
+    elif row.supports:
         kind = SUPPORTING
     if row.context is not None:
         place = f"[{row.context + 1}]"
@@ -51,7 +56,7 @@ def describe_evidence(row: EvidenceRow, place: str = "") -> str:
 
 
 def misplaced_citation(verdict: VerdictRow) -> str | None:
-    """Return `cited [2], evidence in [1]` for a statement that only uncited contexts support.
+    """Return `cited [2], closest in [1]` for a statement to which only uncited contexts are close.
 
     Returns None for other statements.
     """
@@ -63,7 +68,7 @@ def misplaced_citation(verdict: VerdictRow) -> str | None:
         cited = f"cited {_list_names(uncited[0].cites)}"
     uncited.sort(key=lambda row: row.context or 0)
     places = dict.fromkeys(row.name or "" for row in uncited)
-    return f"{cited}, evidence in {_list_names(places)}"
+    return f"{cited}, closest in {_list_names(places)}"
 
 
 def _list_names(names: Iterable[str]) -> str:

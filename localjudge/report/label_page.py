@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from localjudge.labels.closest_sentences import ClosestSentence
-from localjudge.labels.label_sheet import EVIDENCE, SheetRow, write_sheet
+from localjudge.labels.label_sheet import CLOSEST, SheetRow, write_sheet
 from localjudge.report.messages import Messages
 from localjudge.report.private_page import browser_offset, page_parts, write_page
 from localjudge.run_directory.result_rows import select_context
@@ -44,7 +44,7 @@ def write_translated_sheet(
     messages = Messages(language)
     translated = [{**row, "asks": messages.question(row["metric"]) or row["asks"]} for row in rows]
     instruction = messages.plain("sheet.instruction")
-    if any(row.get(EVIDENCE) for row in rows):
+    if any(row.get(CLOSEST) for row in rows):
         about_evidence = messages.plain("sheet.evidence")
         instruction = f"{instruction} {about_evidence}"
     separator = ";"

@@ -23,7 +23,7 @@ def list_keys(*, has_evidence: bool) -> dict[str, str]:
     """Return what each key does, with the one for evidence if there is evidence to open."""
     keys = dict(_ANSWER_KEYS)
     if has_evidence:
-        keys[EVIDENCE_KEY] = "evidence"
+        keys[EVIDENCE_KEY] = "closest sentences"
     return keys | _OTHER_KEYS
 
 
@@ -55,7 +55,7 @@ def row_view(
 def closest_view(sentences: Sequence[ClosestSentence]) -> Table:
     """Return the sentences that come closest to a statement to label."""
     if not sentences:
-        return Table(notes=["no evidence of this statement"])
+        return Table(notes=["no sentence comes close to this statement"])
     notes = [sentence.in_words for sentence in sentences]
     return Table(titles=["closest sentences by their words, without the judge"], notes=notes)
 

@@ -71,6 +71,10 @@ class Messages:
         in_english = get_about(catalog.ours(metric)).headline.replace("{}", "{share}")
         return self._for_metric("headline", metric) or in_english or None
 
+    def labelled(self, metric: str) -> str | None:
+        """Return the translated sentence about the labels of a metric, or None."""
+        return self._for_metric("labelled", metric)
+
     def _for_metric(self, section: str, metric: str) -> str | None:
         """Look up `hit_rate@3(compare_by=id)` with its options, then without, as `hit_rate@k`."""
         name = parse(metric)

@@ -193,7 +193,8 @@ def _evidence_values(verdict: VerdictRow, texts: Sequence[str]) -> list[list[Any
             text = select_context(texts, row.context)
         start = browser_offset(text, row.start)
         end = browser_offset(text, row.end)
-        sentences.append([row.context, start, end, row.supports, description, row.text])
+        supports = row.supports and verdict.label != 0
+        sentences.append([row.context, start, end, supports, description, row.text])
     return sentences
 
 

@@ -31,7 +31,7 @@ from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictR
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.run_directory.texts_read import UnitPlace, texts_read
-from localjudge.types import CONTEXT_FIELDS, Context, Sample
+from localjudge.types import CONTEXT_FIELDS, Context, Label, Sample
 from localjudge.words import numbered, printable, suggestion
 
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
@@ -184,7 +184,7 @@ def _evidence_in_matrix(verdicts: Mapping[_Against, VerdictRow]) -> Iterator[Tex
         best = max(closest, key=lambda column: closest[column].score)
         supporting = {best: closest[best]}
     for column, row in supporting.items():
-        yield _evidence_cell(row, _heading(column))
+        yield _evidence_cell(row, verdicts[column].label, _heading(column))
 
 
 def _heading(column: _Against) -> str:
@@ -210,14 +210,14 @@ def _probability(verdict: VerdictRow) -> str:
 def _evidence_cells(verdict: VerdictRow) -> Iterator[_Cells]:
     """Yield a row for each sentence of evidence, below its statement."""
     for row in evidence_to_show(verdict):
-        yield Text(), _evidence_cell(row)
+        yield Text(), _evidence_cell(row, verdict.label)
     misplaced = misplaced_citation(verdict)
     if misplaced is not None:
         yield Text(), safe_text(f"  {misplaced}", style="yellow")
 
 
-def _evidence_cell(row: EvidenceRow, place: str = "") -> Text:
-    text = Text(f"  {describe_evidence(row, place)}  ", style="dim")
+def _evidence_cell(row: EvidenceRow, label: Label | None, place: str = "") -> Text:
+    text = Text(f"  {describe_evidence(row, label, place)}  ", style="dim")
     text.append(safe_text(row.text))
     return text
 

@@ -66,21 +66,30 @@ def remember_examination_of_jury(judge: JudgeIdentity, examination: Examination)
 
 def with_examination(card: JudgeCard, judge: JudgeIdentity) -> JudgeCard:
     """Return the card with the recommended uses, or a note that they are unknown."""
-    if judge.jury:
-        file = _examination_file_of_jury(judge)
-    else:
-        file = _examination_file(judge.engine, judge.judge)
-    if file is None:
+    examination = find_examination(judge)
+    if examination is not None:
+        return card.model_copy(update={"examined": str(examination)})
+    if card.caution or _find_file(judge) is None:
         return card.model_copy(update={"examined": None})
+    return card.model_copy(update={"examined": NOT_EXAMINED})
+
+
+def find_examination(judge: JudgeIdentity) -> Examination | None:
+    """Return the stored examination of a judge, or of a jury with these weights."""
+    file = _find_file(judge)
+    if file is None:
+        return None
     examination = _read(file)
     for combination in judge.combinations.values():
         if examination and (combination.bias or combination.weights not in examination.weights):
-            examination = None  # of other weights
-    if examination is not None:
-        return card.model_copy(update={"examined": str(examination)})
-    if card.caution:
-        return card.model_copy(update={"examined": None})
-    return card.model_copy(update={"examined": NOT_EXAMINED})
+            return None  # of other weights
+    return examination
+
+
+def _find_file(judge: JudgeIdentity) -> Path | None:
+    if judge.jury:
+        return _examination_file_of_jury(judge)
+    return _examination_file(judge.engine, judge.judge)
 
 
 def _read(file: Path) -> Examination | None:

@@ -159,16 +159,16 @@ def test_a_sheet_has_no_evidence_unless_asked(run: Run, tmp_path: Path) -> None:
     cells = sheet_cells(run.label(tmp_path / "plain.csv"))
 
     assert len(cells) == len(CITIES)
-    assert not {"evidence", "evidence_seen"} & cells[0].keys()
+    assert not {"closest", "evidence_seen"} & cells[0].keys()
 
 
 def test_a_sheet_with_evidence_has_it_after_the_contexts(run: Run, tmp_path: Path) -> None:
     path = run.label(tmp_path / "shown.csv", show_evidence=True)
     cells = sheet_cells(path)
 
-    assert list(cells[0])[:4] == ["statement", "context", "evidence", "answer"]
+    assert list(cells[0])[:4] == ["statement", "context", "closest", "answer"]
     for row in cells:
-        assert row["evidence"].startswith(f"[2] {row['statement']}")
+        assert row["closest"].startswith(f"[2] {row['statement']}")
         assert row["evidence_seen"] == "shown"
 
 
@@ -414,7 +414,7 @@ def test_a_page_file_read_twice_changes_nothing(run: Run, tmp_path: Path) -> Non
 def test_the_summary_states_it_once_and_only_if_used(run: Run) -> None:
     label_all(run, "ann", {"Linz"})
     table = " ".join(printed(summary_view(run)).split())
-    assert table.count("evidence open for 1 of 4 labels") == 1
+    assert table.count("closest sentences open for 1 of 4 labels") == 1
     assert "agrees with 1 of them, and with 2 of the other 3" in table
     values = summary_values(run)["metrics"][METRIC]["corrected"]["evidence_use"]
     assert values == {
@@ -438,12 +438,12 @@ def test_nothing_is_said_without_use(run: Run) -> None:
     [
         (
             EvidenceUse(open=2, open_agreeing=1, shown=0, closed=0, closed_agreeing=0),
-            "evidence open for 2 of 2 labels: the judge agrees with 1 of them",
+            "closest sentences open for 2 of 2 labels: the judge agrees with 1 of them",
         ),
         (
             EvidenceUse(open=1, open_agreeing=1, shown=1, closed=9, closed_agreeing=8),
-            "evidence open for 1 of 10 labels (shown at once for 1): the judge agrees with 1 of "
-            "them, and with 8 of the other 9",
+            "closest sentences open for 1 of 10 labels (shown at once for 1): the judge agrees "
+            "with 1 of them, and with 8 of the other 9",
         ),
     ],
 )

@@ -296,7 +296,8 @@ def test_evidence_is_in_a_sheet_on_request(run: Run, call: Call) -> None:
     assert {row["evidence_seen"] for row in rows} == {"shown"}
     fill("s.jsonl", {})
     output = call("label", "run", "--read", "s.jsonl", "--annotator", "ann")[1]
-    assert "evidence open for 12 of 12 labels (shown at once for 12)" in " ".join(output.split())
+    shown = " ".join(output.split())
+    assert "closest sentences open for 12 of 12 labels (shown at once for 12)" in shown
 
 
 def test_a_run_without_evidence_cannot_show_it(
@@ -421,12 +422,12 @@ def test_a_key_shows_the_evidence_in_a_terminal(run: Run) -> None:
         controller,
     ):
         first = seen(controller, "q quit")
-        assert "closest" not in first
-        assert "e evidence" in first
+        assert "by their words" not in first
+        assert "e closest sentences" in first
         os.write(controller, b"e")
         seen(controller, "closest sentences by their words")
         os.write(controller, b"1")
-        assert "closest" not in seen(controller, "1 of 3 answered")
+        assert "by their words" not in seen(controller, "1 of 3 answered")
         os.write(controller, b"1q")
         assert process.wait(timeout=60) == 0
     with in_a_terminal(

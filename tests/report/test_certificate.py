@@ -213,8 +213,8 @@ def test_a_certificate_names_all_that_decides_the_number(
         assert gate in page
     german = text(run, language="de", gates=gates)
     assert (
-        "Die Labels widersprechen dem Prüfmodell: Ihre Labels sagen bei 0 von 19 Aussagen Ja"
-        in german
+        "Die Labels widersprechen dem Prüfmodell: 0 von 19 gelabelten Aussagen sind durch die "
+        "Dokumente belegt, das Prüfmodell sagt 19 (p < 0,001)" in german
     )
     certificate = write_certificate(run, run.directory.parent / "gates.html", gates=gates)
     assert not certificate.passed
@@ -272,3 +272,4 @@ def test_certificates_of_two_systems_name_the_judged_column(tmp_path: Path, text
     for system, other in (("A", "B"), ("B", "A")):
         assert f"response: {system}" in pages[system]
         assert f"response: {other}" not in pages[system]
+        assert f"Run {system}/run; response: {system}" in pages[system]

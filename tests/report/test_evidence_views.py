@@ -67,7 +67,7 @@ def test_show_prints_the_evidence_below_its_statement(run: Run) -> None:
 def test_show_says_where_a_wrong_citation_has_its_evidence(run: Run) -> None:
     output = shown(run, "citation_support")
 
-    assert output.count("cited [1], evidence in [2]") == 1
+    assert output.count("cited [1], closest in [2]") == 1
 
 
 def evidence_row(**columns: Any) -> EvidenceRow:
@@ -93,22 +93,22 @@ def evidence_row(**columns: Any) -> EvidenceRow:
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        ([{"context": 1, "cites": ("1",), "name": "2"}], "cited [1], evidence in [2]"),
-        ([{"context": 1, "cites": ("1", "3"), "name": "2"}], "cited [1], [3], evidence in [2]"),
-        ([{"context": 1, "cites": (), "name": "2"}], "cites nothing, evidence in [2]"),
+        ([{"context": 1, "cites": ("1",), "name": "2"}], "cited [1], closest in [2]"),
+        ([{"context": 1, "cites": ("1", "3"), "name": "2"}], "cited [1], [3], closest in [2]"),
+        ([{"context": 1, "cites": (), "name": "2"}], "cites nothing, closest in [2]"),
         (
             [
                 {"context": 9, "cites": ("1",), "name": "10"},
                 {"context": 1, "cites": ("1",), "name": "2", "rank": 2},
             ],
-            "cited [1], evidence in [2], [10]",
+            "cited [1], closest in [2], [10]",
         ),
         (
             [
                 {"context": 0, "cites": ("1",), "name": "1", "cited": True, "supports": False},
                 {"context": 1, "cites": ("1",), "name": "2", "rank": 2},
             ],
-            "cited [1], evidence in [2]",
+            "cited [1], closest in [2]",
         ),
         ([{"cites": ("1",), "name": "1", "cited": True, "supports": False}], None),
         ([], None),
@@ -148,8 +148,8 @@ def test_a_page_with_and_without_javascript_says_the_same_of_each_sentence(tmp_p
     [static] = static_samples(run, [1])
     links = static["metrics"][0]["verdicts"][0]["links"]
     assert with_script == [link["words"] for link in links]
-    assert with_script[0] == "cited [1], evidence in [2], [3]"
-    assert with_script[1].startswith("evidence [3] ")
+    assert with_script[0] == "cited [1], closest in [2], [3]"
+    assert with_script[1].startswith("closest, not cited [3] ")
 
 
 @pytest.mark.engine
@@ -166,10 +166,10 @@ def test_hostile_ids_stay_text(tmp_path: Path, open_page: Open) -> None:
     )
 
     output = shown(run, "citation_support")
-    assert "cited [a1], evidence in [x1\\u202e\\x1b[2J<img>]" in output
+    assert "cited [a1], closest in [x1\\u202e\\x1b[2J<img>]" in output
     page = open_page(run.report())
     page.get_by_text("Where does the Danube rise?").first.click()
-    link = page.get_by_role("link", name=re.compile("evidence in"))
+    link = page.get_by_role("link", name=re.compile("closest in"))
     expect(link).to_contain_text("[x1\\u202e\\x1b[2J<img>]")
 
 

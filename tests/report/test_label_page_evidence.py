@@ -87,7 +87,7 @@ def test_what_the_judge_has_read_is_shown_with_it(open_page: Open, write: Write)
 
 def test_the_button_does_the_same(open_page: Open, write: Write) -> None:
     page = begin(open_page(write()))
-    button = page.get_by_role("button", name="Evidence")
+    button = page.get_by_role("button", name="Closest sentences e")
     button.focus()
     page.keyboard.press("Enter")
     expect_open(page, True)
@@ -308,7 +308,7 @@ def test_the_reading_order_is_statement_answers_evidence_texts(
         'heading "Statement 1 of 4"',
         'group "Answer"',
         'group "Move"',
-        'button "Evidence e" [expanded]',
+        'button "Closest sentences e" [expanded]',
         'region "The closest sentences"',
         'heading "Question"',
         'heading "Contexts"',

@@ -9,18 +9,24 @@ import pytest
 from jinja2 import Environment, nodes
 
 import localjudge
+from localjudge.labels.label_counts import LabelCounts
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.model_registry import registered
-from localjudge.report.certificate_text import translate_mean
+from localjudge.report.certificate_text import (
+    describe_examination,
+    translate_labels,
+    translate_mean,
+)
 from localjudge.report.messages import FOLDER, Message, Messages, read_messages
 from localjudge.report.sentences import state_mean
-from localjudge.types import Language
+from localjudge.run_directory.examination import Examination
+from localjudge.types import Language, Use
 
 REPORT = Path(localjudge.__file__).parent / "report"
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 OTHERS = [language for language in LANGUAGES if language != "en"]
-OF_METRICS = {"question", "headline"}
+OF_METRICS = {"question", "headline", "labelled"}
 METRICS = [name.replace("@k", "@3") for name in (*catalog.names(), "citation_support(of=all)")]
 SECTIONS_OF_SCRIPTS = ("page", "label")
 
@@ -96,6 +102,64 @@ def test_only_the_form_for_one_omits_its_count(key: str) -> None:
     assert set(other) - set(one) <= {"n"}
 
 
+def label_counts(metric: str, supported: int = 30, **values: Any) -> LabelCounts:
+    """Return 50 labels, of which 20 count by the judge, and annotators differ on one."""
+    counts = {"is_share": True, "labelled": 50, "of": 100, "supported_by_judge": 20}
+    return LabelCounts(
+        metric=metric, supported=supported, **{**counts, "disputed": 1, "p_value": 0.5, **values}
+    )
+
+
+SHARES = [
+    name
+    for name in METRICS
+    if catalog.is_judged(name) and "{} of the " in get_about(catalog.ours(name)).headline
+]
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("name", SHARES)
+def test_labels_of_a_share_have_a_sentence_in_each_language(language: Language, name: str) -> None:
+    if name == "context_precision":  # no share of its verdicts
+        return
+    sentence = Messages(language).labelled(name)
+    assert sentence is not None
+    assert find_values(sentence) == ["n", "supported"]
+
+
+@pytest.mark.parametrize("p_value", [0.5, 0.004, 0.0000002])
+@pytest.mark.parametrize("disputed", [0, 2])
+@pytest.mark.parametrize("name", ["faithfulness", "answer_correctness", "a_criterion"])
+def test_each_language_states_the_labels_as_the_report_does(
+    name: str, disputed: int, p_value: float
+) -> None:
+    """German once said the number of yes only, without the p-value and without the disputes."""
+    counts = label_counts(name, disputed=disputed, p_value=p_value)
+    english = translate_labels(counts, Messages())
+    assert english in (counts.contradiction, counts.in_words)
+    numbers = re.findall(r"\d+(?:\.\d+)?", english)
+    for language in OTHERS:
+        text = translate_labels(counts, Messages(language)).replace(",", ".")
+        assert sorted(re.findall(r"\d+(?:\.\d+)?", text)) == sorted(numbers), language
+
+
+@pytest.mark.parametrize(
+    "uses",
+    [
+        {"attribution": ()},
+        {"attribution": ("ranking", "means"), "relevance": ("ranking", "means")},
+        {"attribution": ("ranking", "means"), "relevance": ()},
+    ],
+)
+def test_each_language_states_what_doctor_found(uses: dict[str, tuple[Use, ...]]) -> None:
+    for items in (384, 0):
+        examination = Examination(uses=uses, items=items)
+        assert describe_examination(examination, Messages()) == str(examination)
+        german = describe_examination(examination, Messages("de"))
+        assert "empfohlen" in german
+        assert ("384" in german) == bool(items)
+
+
 def test_every_message_is_used_and_every_used_message_exists() -> None:
     """Names of a section that is looked up by value (origin, caution) are tested below."""
     scripts = names_in_scripts()
@@ -106,7 +170,9 @@ def test_every_message_is_used_and_every_used_message_exists() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in REPORT.glob("*.py"))
     used = {*keys_in_templates(), *re.findall(r"\"(\w+\.\w+)\"", code)}
     used |= {f"{section}.{name}" for section in SECTIONS_OF_SCRIPTS for name in scripts}
-    by_value = {key for key in ENGLISH if key.startswith(("origin.", "caution.", "number."))}
+    by_value = {
+        key for key in ENGLISH if key.startswith(("origin.", "caution.", "number.", "examined."))
+    }
     assert ENGLISH.keys() - used - by_value == set()
     assert set(keys_in_templates()) <= ENGLISH.keys()
 
