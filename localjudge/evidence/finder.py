@@ -123,10 +123,12 @@ class Finder:
     ) -> dict[int, float]:
         """Return the score of each sentence of these texts, by its number."""
         searched = None if texts is None else frozenset(texts)
+        total = add_weights(weights)
         scores: dict[int, float] = {}
         for number, sentence in enumerate(self.sentences):
             if searched is None or sentence.text in searched:
-                scores[number] = self.score(number, weights)
+                covered = self.covered_words(number, weights)
+                scores[number] = self.score_of(number, covered, weights, total)
         return scores
 
     def is_same_text(self, number: int, other: int) -> bool:
@@ -137,7 +139,37 @@ class Finder:
 
     def score(self, number: int, weights: Mapping[str, float]) -> float:
         """Return the score of the sentence with this number, by the weights of a statement."""
-        return _score(self.sentences[number], weights)
+        covered = self.covered_words(number, weights)
+        return self.score_of(number, covered, weights, add_weights(weights))
+
+    def covered_words(self, number: int, words: Iterable[str]) -> list[tuple[str, float]]:
+        """Return the words that a sentence has, each with the share of its weight that counts."""
+        sentence = self.sentences[number]
+        covered: list[tuple[str, float]] = []
+        for word in words:
+            if word in sentence.words:
+                covered.append((word, 1.0))
+            elif word in sentence.heading:
+                covered.append((word, _HEADING))
+        return covered
+
+    def score_of(
+        self,
+        number: int,
+        covered: Iterable[tuple[str, float]],
+        weights: Mapping[str, float],
+        total: float,
+    ) -> float:
+        """Return the score of a sentence by its covered words and the total of the weights."""
+        if not total:
+            return 0.0
+        score = 0.0
+        for word, counts in covered:
+            score += counts * weights[word]
+        score /= total
+        if self.sentences[number].is_question:
+            score *= _QUESTION
+        return round(score, _DIGITS)
 
     def weights(self, statement: str) -> dict[str, float]:
         """Return the weight of each word of the statement, in the order of the words."""
@@ -160,21 +192,12 @@ def _is_in(parts: Sequence[Part] | None, sentence: Sentence) -> bool:
     return parts is None or any(part.begins(sentence) for part in parts)
 
 
-def _score(sentence: Sentence, weights: Mapping[str, float]) -> float:
+def add_weights(weights: Mapping[str, float]) -> float:
+    """Return the total. `sum` rounds otherwise since Python 3.12."""
     total = 0.0
-    covered = 0.0
-    for word, weight in weights.items():
+    for weight in weights.values():
         total += weight
-        if word in sentence.words:
-            covered += weight
-        elif word in sentence.heading:
-            covered += _HEADING * weight
-    if not total:
-        return 0.0
-    share = covered / total
-    if sentence.is_question:
-        share *= _QUESTION
-    return round(share, _DIGITS)
+    return total
 
 
 def _cut_sentences(place: int, text: str, cut: Cut, language: str) -> Iterator[Sentence]:

@@ -19,10 +19,11 @@ word, the first text is read from its beginning. All numbers were chosen by meas
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from localjudge.evidence.finder import VERSION as FINDER_VERSION
-from localjudge.evidence.finder import Cut, Finder, Part, end_of_part
+from localjudge.evidence.finder import Cut, Finder, Part, add_weights, end_of_part
 from localjudge.evidence.words import ENGLISH
 from localjudge.types import Span
 
@@ -111,32 +112,36 @@ def _in_order_of_reading(
     if not scores:
         return
     ranked = _rank(finder, scores, weights)
-    first = ranked[:_WITH_NEIGHBOURS]
+    first = list(islice(ranked, _WITH_NEIGHBOURS))
     yield from first
     for number in first:
         for neighbour in (number - 1, number + 1):
             if finder.is_same_text(number, neighbour):
                 yield neighbour
-    yield from ranked[_WITH_NEIGHBOURS:]
+    yield from ranked
     nearest = first[0]
     for number in sorted(scores, key=lambda number: abs(number - nearest)):
         if finder.is_same_text(number, nearest):
             yield number
 
 
-def _rank(finder: Finder, scores: Mapping[int, float], weights: Mapping[str, float]) -> list[int]:
-    """Return the sentences with a common word, the nearest first; without any, the first one."""
+def _rank(
+    finder: Finder, scores: Mapping[int, float], weights: Mapping[str, float]
+) -> Iterator[int]:
+    """Yield the sentences with a common word, the nearest first; without any, the first one."""
     by_score = sorted(scores, key=lambda number: (-scores[number], number))
     if not scores[by_score[0]]:
-        return by_score[:1]
+        yield by_score[0]
+        return
     by_score = [number for number in by_score if scores[number]]
     left = dict(weights)
-    waiting = by_score[:_RANKED]
-    ranked: list[int] = []
+    waiting = {number: finder.covered_words(number, left) for number in by_score[:_RANKED]}
     while waiting:
-        nearest = max(waiting, key=lambda number: (finder.score(number, left), -number))
-        waiting.remove(nearest)
-        ranked.append(nearest)
+        total = add_weights(left)
+        left_scores = {n: finder.score_of(n, waiting[n], left, total) for n in waiting}
+        nearest = min(waiting, key=lambda number: (-left_scores[number], number))
+        yield nearest
+        del waiting[nearest]
         for word in finder.sentences[nearest].words & left.keys():
             left[word] *= _SEEN
-    return ranked + by_score[_RANKED:]
+    yield from by_score[_RANKED:]
