@@ -103,6 +103,54 @@ def test_a_long_text_without_a_stop_is_cut(text: str, letters: int) -> None:
     assert 30 < sum(len(part.span.text) for part in alone.parts) <= letters
 
 
+@pytest.mark.parametrize(
+    ("language", "contexts", "statement", "ends"),
+    [
+        (
+            "zh",
+            [
+                "多瑙河是欧洲第二长河。它发源于德国黑森林。" + "沿岸有许多城市和葡萄园。" * 40,
+                "河上航运十分繁忙。" * 40 + "莱茵河发源于瑞士阿尔卑斯山。它在荷兰流入北海。",
+            ],
+            "多瑙河发源于黑森林，莱茵河在荷兰流入北海。",
+            ("它发源于德国黑森林。", "它在荷兰流入北海。"),
+        ),
+        (
+            "ja",
+            [
+                "ドナウ川は長い川である。ドイツの黒い森に源を発する。" + "沿岸には都市がある。" * 40,
+                "水運が盛んである。" * 40 + "ライン川は短い。オランダで北海に注ぐ。",
+            ],
+            "ドナウ川は黒い森に源を発し、ライン川はオランダで北海に注ぐ。",
+            ("ドイツの黒い森に源を発する。", "オランダで北海に注ぐ。"),
+        ),
+    ],
+    ids=["Chinese", "Japanese"],
+)
+def test_without_spaces_pairs_of_signs_are_words(
+    language: str, contexts: list[str], statement: str, ends: tuple[str, str]
+) -> None:
+    """60 of about 900 letters, from both passages."""
+    nearest = read_nearest(contexts, statement, Segmenter(language), 60, language)
+
+    assert sum(len(part.span.text) for part in nearest.parts) <= 60
+    for end in ends:
+        assert end in nearest.text
+
+
+def test_thai_is_read_in_pieces_that_end_at_white_space() -> None:
+    """Thai has no stops: a long run is one sentence, cut into pieces of at most 500 letters."""
+    contexts = ["ริมฝั่งมีเมืองๆ " * 60, "การเดินเรือคึก " * 60 + "แม่น้ำไรน์ไหลลงสู่ทะเลเหนือ"]
+
+    nearest = read_nearest(contexts, "แม่น้ำไรน์ไหลลงสู่ทะเลเหนือ", Segmenter("th"), 600, "th")
+
+    assert {part.text for part in nearest.parts} == {1}
+    assert nearest.text.endswith("แม่น้ำไรน์ไหลลงสู่ทะเลเหนือ")
+    [part] = nearest.parts
+    assert 300 < len(part.span.text) <= 600
+    assert contexts[1][part.span.start - 1] == " "
+
+
 def test_only_the_named_texts_are_searched() -> None:
     contexts = ["The Danube is long.", "The Danube rises in the Black Forest."]
 
