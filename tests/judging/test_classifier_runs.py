@@ -17,6 +17,7 @@ from localjudge.run_directory.texts_read import texts_read
 from tests.cli.conftest import Call, call
 from tests.engine.classifiers import ENTAILMENT, NLI_SHAPE, make_classifier, write_profile
 from tests.engine.conftest import ModelMaker, make_model
+from tests.judging.test_kills import answers, finish, paused
 
 __all__ = ["call", "make_model"]
 
@@ -128,6 +129,40 @@ def test_a_run_that_reads_what_is_near_has_the_same_bytes_in_parts_and_shuffled(
     resumed = {"metrics": METRICS, "threads": 2, "reuse": [str(tmp_path / "parts")]}
     evaluate(file, nearest, tmp_path / "resumed", **resumed)
     assert contents(tmp_path / "resumed") == contents(tmp_path / "once")
+
+
+def test_a_killed_run_that_reads_what_is_near_resumes_to_the_same_bytes(
+    file: ModelFile, nearest: str, tmp_path: Path
+) -> None:
+    """Killed after 3 and 6 of 8 answers: "It is red." beside equal texts is asked once."""
+    data = tmp_path / "data.jsonl"
+    data.write_text("\n".join(map(json.dumps, ROWS)), encoding="utf-8")
+    out = tmp_path / "killed"
+    command = ["run", str(data), "--judge", str(file.path), "--out", str(out)]
+    command += ["--metrics", "faithfulness", "--config", str(config_file(tmp_path, nearest))]
+    for more in (3, 3):
+        process = paused(*command, out=out, after=more)
+        process.kill()
+        process.communicate()
+    assert answers(out) == 6
+    assert "6 answers already stored" in finish(*command)
+    evaluate(file, nearest, tmp_path / "once", rows=data)
+    assert contents(out) == contents(tmp_path / "once")
+
+
+def test_shards_that_read_what_is_near_join_to_the_same_bytes(
+    file: ModelFile, nearest: str, tmp_path: Path
+) -> None:
+    evaluate(file, nearest, tmp_path / "once", metrics=METRICS)
+    shards: list[Path] = []
+    for number in (1, 2, 3):
+        shard = evaluate(
+            file, nearest, tmp_path / str(number), metrics=METRICS, shard=f"{number}/3"
+        )
+        shards.append(shard.directory)
+    options: dict[str, Any] = {"judge": file.path, "profile": nearest, "threads": 1}
+    localjudge.evaluate(reuse=shards, out=tmp_path / "joined", **options)
+    assert contents(tmp_path / "joined") == contents(tmp_path / "once")
 
 
 def test_what_is_read_is_part_of_the_judge(
