@@ -326,6 +326,8 @@ class VerdictRequest(NamedTuple):
 
 NO_MODEL = "none"
 """Type of the engine of a run without questions."""
+CLASSIFIER = "llama.cpp classifier"
+"""Type of the engine of a model with a classification head."""
 
 
 class Answer(Record):

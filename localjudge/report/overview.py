@@ -33,6 +33,7 @@ from localjudge.report.remarks import (
     calibration_lines,
     decidedness_line,
     metric_remarks,
+    reading_lines,
     reason_lines,
 )
 from localjudge.report.sentences import pooled_for_page, pooled_sentence, state_headline
@@ -312,6 +313,8 @@ def _facts(run: RunRecord, comparison: RunComparison | None) -> Iterator[tuple[s
     yield "Threshold", threshold
     for line in calibration_lines(run):
         yield "Calibration", line
+    for line in reading_lines(run):
+        yield "Read by", line
     yield "Verdicts", decidedness_line(summary.verdicts)
     yield "Origin", "; ".join(map(str, run.origins))
     yield "Signature", summary.signature

@@ -15,6 +15,7 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary, VerdictSummary
 from localjudge.run_directory.totals import NEAR, verdict_summary
 from localjudge.text.claims import WITHOUT_CLAIM
+from localjudge.types import CLASSIFIER
 from localjudge.words import numbered, option, option_name, percent
 
 ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"
@@ -183,8 +184,8 @@ def detail_lines(
 ) -> Iterator[str]:
     """Yield the details of a run.
 
-    These are the labels of each mean, origins of answers, calibrations, the judge, how clear its
-    verdicts are, the signature and the directory.
+    These are the labels of each mean, origins of answers, calibrations, the judge, what it has
+    read, how clear its verdicts are, the signature and the directory.
     """
     stopped_by_scores = run.sampling.optional_stopping
     if labels is not None:
@@ -201,9 +202,24 @@ def detail_lines(
         yield f"calibration {line}"
     if str(run.judge) != run.judge.in_brief:
         yield f"judge {run.judge}"
+    for line in reading_lines(run):
+        yield f"read by {line}"
     yield decidedness_line(select_verdicts(run, metric))
     yield f"signature {run.summary.signature}"
     yield f"run {run.directory}"
+
+
+def reading_lines(run: RunRecord) -> Iterator[str]:
+    """Yield how much each classifier of a run has read."""
+    judge = run.manifest.judge
+    judges = judge.jury or {run.judge.name: judge.judges[0]}
+    for name, member in judges.items():
+        nearest = member.judge.nearest
+        if nearest is not None:
+            letters = nearest["letters"]
+            yield f"{name}: the sentences nearest to each statement, {letters} letters at most"
+        elif member.engine.engine == CLASSIFIER:
+            yield f"{name}: all texts, in windows if they were too long for its context"
 
 
 def calibration_lines(run: RunRecord, metric: str | None = None) -> Iterator[str]:

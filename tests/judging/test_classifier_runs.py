@@ -12,6 +12,7 @@ from localjudge.errors import InputError, LocaljudgeError
 from localjudge.evidence.finder import VERSION as FINDER_VERSION
 from localjudge.evidence.nearest import MARK, VERSION
 from localjudge.model_registry import ModelFile
+from localjudge.report.remarks import detail_lines
 from localjudge.report.static_samples import static_samples
 from localjudge.run_directory.texts_read import texts_read
 from tests.cli.conftest import Call, call
@@ -171,6 +172,11 @@ def test_what_is_read_is_part_of_the_judge(
     windows = evaluate(file, profile, tmp_path / "windows", limit=1)
     near = evaluate(file, nearest, tmp_path / "near", limit=1)
     assert windows.manifest.judge.judge.nearest is None
+    for run, read in ((windows, "windows"), (near, "100 letters")):
+        [line] = [line for line in detail_lines(run, None) if line.startswith("read by ")]
+        assert read in line
+        page = run.report(tmp_path / f"{read}.html").read_text(encoding="utf-8")
+        assert line.removeprefix("read by ") in page
     assert near.manifest.judge.judge.nearest == {
         "letters": 100,
         "version": VERSION,

@@ -25,7 +25,16 @@ from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
-from localjudge.types import SHARE_PLACE, Answer, ChatEnds, NoAnswer, Node, Piece, VerdictRequest
+from localjudge.types import (
+    CLASSIFIER,
+    SHARE_PLACE,
+    Answer,
+    ChatEnds,
+    NoAnswer,
+    Node,
+    Piece,
+    VerdictRequest,
+)
 
 _NODES_KEPT = 4096
 
@@ -73,7 +82,7 @@ class LlamaCppClassifier:
     @property
     def identity(self) -> dict[str, Any]:
         return {
-            "engine": "llama.cpp classifier",
+            "engine": CLASSIFIER,
             **self._loaded.identity,
             "outputs": list(self.outputs),
             "begin_of_text": bool(self._begin),
