@@ -3,9 +3,18 @@
 import types
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, Signature, signature
 from numbers import Integral, Real
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from typing import (
+    Any,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from localjudge.errors import ArgumentTypeError, ArgumentValueError, InputError
 from localjudge.words import hint_for_option
@@ -29,40 +38,54 @@ _TYPE_NAMES = {
 def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Return the function with checks of the names and types of its arguments.
 
-    An unknown name or a value of another type raises ArgumentTypeError. Elements of lists are left
-    to the function, whose InputError becomes an ArgumentValueError.
+    An unknown name or a value of another type raises ArgumentTypeError. Elements of lists, and
+    settings (`**settings: Unpack[...]`), are left to the function, whose InputError becomes an
+    ArgumentValueError.
     """
-    return check_arguments_except()(function)
+    form = signature(function)
+    kinds = _annotations(form)
+    shown = form.replace(parameters=_expand(form))
+    names = [name for name in shown.parameters if name not in ("self", "cls")]
+
+    @wraps(function)
+    def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
+        _check_names(options, names)
+        for name, value in form.bind_partial(*arguments, **options).arguments.items():
+            if name in kinds:
+                _check_type(name, value, kinds[name])
+        try:
+            return function(*arguments, **options)
+        except InputError as error:
+            if type(error) is not InputError:
+                raise
+            value_error = ArgumentValueError(error.message, hint=error.hint)
+            raise value_error.with_traceback(error.__traceback__) from error.__cause__
+
+    call.__signature__ = shown  # type: ignore[attr-defined]
+    return call
 
 
-def check_arguments_except(
-    checked_inside: Collection[str] = (),
-) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
-    """Return a decorator like `check_arguments` that leaves the values of some arguments alone."""
+def _annotations(form: Signature) -> dict[str, Any]:
+    """Return the annotations of the arguments that are checked here, by name."""
+    kinds: dict[str, Any] = {}
+    for name, parameter in form.parameters.items():
+        if name not in ("self", "cls") and parameter.kind is not Parameter.VAR_KEYWORD:
+            kinds[name] = parameter.annotation
+    return kinds
 
-    def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-        form = signature(function)
-        kinds = {name: parameter.annotation for name, parameter in form.parameters.items()}
-        kinds.pop("self", None)
-        kinds.pop("cls", None)
 
-        @wraps(function)
-        def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
-            _check_names(options, kinds)
-            for name, value in form.bind_partial(*arguments, **options).arguments.items():
-                if name in kinds and name not in checked_inside:
-                    _check_type(name, value, kinds[name])
-            try:
-                return function(*arguments, **options)
-            except InputError as error:
-                if type(error) is not InputError:
-                    raise
-                value_error = ArgumentValueError(error.message, hint=error.hint)
-                raise value_error.with_traceback(error.__traceback__) from error.__cause__
-
-        return call
-
-    return decorate
+def _expand(form: Signature) -> list[Parameter]:
+    """Return the parameters, with one for each setting in place of `**settings`."""
+    parameters: list[Parameter] = []
+    for parameter in form.parameters.values():
+        if parameter.kind is not Parameter.VAR_KEYWORD:
+            parameters.append(parameter)
+            continue
+        [settings] = get_args(parameter.annotation)
+        for name, kind in get_type_hints(settings).items():
+            keyword = Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            parameters.append(keyword)
+    return parameters
 
 
 def _check_names(options: Mapping[str, object], names: Collection[str]) -> None:

@@ -15,13 +15,11 @@ from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from threading import Lock, get_ident
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, Unpack
 
-from localjudge.arguments import check_arguments, check_arguments_except
+from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
-from localjudge.judge.profile import ProfileFolder
-from localjudge.judge.wording import Reasons
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import verdicts_with_evidence
 from localjudge.judging.job import open_job
@@ -30,7 +28,13 @@ from localjudge.judging.jury import Jury
 from localjudge.judging.model_answers import ModelAnswers
 from localjudge.judging.open_jury import JudgeNames, announce, use_jury
 from localjudge.judging.plan import Data, Plan, plan
-from localjudge.judging.settings import SETTINGS, RunSettings, checked, settings_among
+from localjudge.judging.settings import (
+    JudgeSettings,
+    RunSettings,
+    checked,
+    takes_settings,
+    without_defaults,
+)
 from localjudge.judging.stored_data import plan_run
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
@@ -38,7 +42,6 @@ from localjudge.run import Output, Run, directory_for, progress_for
 from localjudge.run_directory.evaluations import Evaluation, score_rows
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.run_directory.reuse import AnswerMemory
-from localjudge.run_directory.saved_calibrations import CalibrationLike
 from localjudge.types import JudgeCard
 from localjudge.words import option
 
@@ -57,27 +60,13 @@ class Judge:
         self._open = True
 
     @classmethod
-    @check_arguments_except(SETTINGS)
-    def open(  # noqa: PLR0913 # each by its name, so that editors offer them
+    @takes_settings
+    def open(
         cls,
         judge: JudgeNames | None = None,
         *,
         engine: Engine | None = None,
-        threads: int | None = None,
-        ray: str | None = None,
-        min_valid_mass: float | None = None,
-        threshold: float | None = None,
-        calibration: CalibrationLike | Sequence[CalibrationLike] | None = None,
-        max_failed: int | None = None,
-        profile: str | Path | ProfileFolder | None = None,
-        reasons: Reasons | None = None,
-        n_ctx: int | None = None,
-        gpu_layers: int | None = None,
-        language: str | None = None,
-        segmenter: str | None = None,
-        abbreviations: str | Path | Sequence[str] | None = None,
-        keep_thinking: bool | None = None,
-        no_evidence: bool | None = None,
+        **settings: Unpack[JudgeSettings],
     ) -> Self:
         """Load a judge: a registered name, a GGUF file, or a name from `localjudge models`.
 
@@ -86,8 +75,7 @@ class Judge:
         `localjudge.evaluate`; `engine` is not closed. Raises ModelError, InputError, and
         OutOfResource for too little memory.
         """
-        options = settings_among(locals())
-        return cls.with_settings(judge, checked(options), engine)
+        return cls.with_settings(judge, checked(without_defaults(settings)), engine)
 
     @classmethod
     def with_settings(

@@ -231,15 +231,15 @@ def localjudge_judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
 def _open(config: pytest.Config) -> "Judge":
     from localjudge.config import CONFIG_FILE, read_config
     from localjudge.judging.judges import default_judge
-    from localjudge.judging.settings import SETTINGS, checked, settings_with
+    from localjudge.judging.settings import JudgeSettings, checked
     from localjudge.open_judge import Judge
 
     file = config.rootpath / CONFIG_FILE
     arguments: Mapping[str, Any] = {}
     if file.is_file():
         arguments = read_config(file, named=False).arguments
-    judge_settings = SETTINGS.keys() - settings_with("data")
-    settings = {name: value for name, value in arguments.items() if name in judge_settings}
+    names = JudgeSettings.__annotations__
+    settings = {name: value for name, value in arguments.items() if name in names}
     judge = config.getoption("--localjudge-judge") or arguments.get("judge") or default_judge()
     return Judge.with_settings(judge, checked(settings))
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, cast, get_args
 
 from localjudge.analysis.check import Check, check
 from localjudge.analysis.compare import MOVED_SAMPLES, compare
@@ -29,6 +29,7 @@ from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.judging.judges import JudgeName
+from localjudge.judging.settings import VerifySettings, takes_settings, without_defaults
 from localjudge.judging.verify import Verification, verify_run
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.drawing import DrawingOptions
@@ -202,8 +203,8 @@ class Run(run_record.RunRecord):
         rules: dict[str, Any] = {"undecided": undecided, "allow_different": allow_different}
         return check(self, gates=conditions, baseline=baseline, **rules)
 
-    @check_arguments
-    def verify(  # noqa: PLR0913 # each by its name, so that editors offer them
+    @takes_settings
+    def verify(
         self,
         *,
         judge: JudgeName | None = None,
@@ -212,8 +213,7 @@ class Run(run_record.RunRecord):
         seed: int = 0,
         metrics: Sequence[Metric] = (),
         progress: Progress | bool | None = None,
-        threads: int | None = None,
-        ray: str | None = None,
+        **settings: Unpack[VerifySettings],
     ) -> Verification:
         """Ask the judge again, recompute the files, and report the differences.
 
@@ -226,11 +226,6 @@ class Run(run_record.RunRecord):
 
         Other arguments and errors as in `localjudge.evaluate`.
         """
-        options: dict[str, Any] = {}
-        if threads is not None:
-            options["threads"] = threads
-        if ray is not None:
-            options["ray"] = ray
         return verify_run(
             self,
             judge=judge,
@@ -240,7 +235,7 @@ class Run(run_record.RunRecord):
             metrics=metrics,
             check_report=check_report,
             progress=progress_for(progress),
-            **options,
+            **without_defaults(settings),
         )
 
     @check_arguments

@@ -32,45 +32,20 @@ PathRole = Literal["read", "word_list", "written", "judge"]
 _NO_VALUE = object()
 _on_the_command_line = ContextVar("on_the_command_line", default=False)
 
-_FLAGS = {"criteria": "--criterion", "mapping": "--map"}
-"""Options that are not named after their setting."""
-FILE_ONLY = frozenset(
-    {
-        "abbreviations",
-        "context_separator",
-        "gpu_layers",
-        "keep_thinking",
-        "limit",
-        "max_failed",
-        "min_valid_mass",
-        "n_ctx",
-        "profile",
-        "reasons",
-        "rows",
-        "seed",
-        "segmenter",
-        "skip_bad_rows",
-    }
-)
-"""Settings of a run that have no option: on the command line, only localjudge.toml sets them."""
-
 
 @dataclass(frozen=True)
 class Setting:
     """Properties of a setting besides type, default and help, declared with its field.
 
-        n_ctx: Annotated[int | None, Setting("Judge", doctor=True)] = None
+        n_ctx: Annotated[int | None, Setting()] = None
 
     group               its section in `localjudge run --help`; without one, only configuration
                         files and Python set it
     metavar             its value in the help
+    flag                its option, if it is not named after it
     path_role           what is done with the path that it is; None for other values
     bundled             names that may replace the path
     read                converts a file's name to the value
-    part                it selects samples
-    data                it describes the data
-    affects_results     it can change a number
-    calibration, doctor the command takes it, too
     stops               it ends a run early
     everyday            it comes first in the help
     typed               only the user gives it: no configuration file, and no run that is read
@@ -78,17 +53,22 @@ class Setting:
 
     group: str = ""
     metavar: str | None = None
+    flag: str = ""
     path_role: PathRole | None = None
     bundled: Callable[[], Collection[str]] = tuple
     read: Callable[[Any], Any] | None = None
-    part: bool = False
-    data: bool = False
-    affects_results: bool = True
-    calibration: bool = False
-    doctor: bool = False
     stops: bool = False
     everyday: bool = False
     typed: bool = False
+
+
+_declared: dict[str, Setting] = {}
+
+
+def declare(settings: Mapping[str, Setting]) -> Mapping[str, Setting]:
+    """Remember the settings of a run, so that messages can name their options."""
+    _declared.update(settings)
+    return settings
 
 
 @contextmanager
@@ -103,12 +83,19 @@ def as_typed() -> Iterator[None]:
 
 def flag(name: str) -> str:
     """Return the option of a setting or argument on the command line."""
-    return _FLAGS.get(name) or f"--{name.replace('_', '-')}"
+    if name in _declared and _declared[name].flag:
+        return _declared[name].flag
+    return f"--{name.replace('_', '-')}"
+
+
+def _has_option(name: str) -> bool:
+    """Return whether the command line has an option for a setting or argument."""
+    return name not in _declared or bool(_declared[name].group)
 
 
 def option_name(name: str) -> str:
     """Return the name that the reader uses: of the argument in Python, or of the option."""
-    if _on_the_command_line.get() and name not in FILE_ONLY:
+    if _on_the_command_line.get() and _has_option(name):
         return flag(name)
     return name
 
@@ -119,7 +106,7 @@ def option(name: str, value: Any = _NO_VALUE) -> str:
     if not _on_the_command_line.get():
         written = repr(value) if has_value else "..."
         return f"{name}={written}"
-    if name in FILE_ONLY:
+    if not _has_option(name):
         written = json.dumps(value) if has_value else "..."
         return f"{name} = {written} in localjudge.toml"
     if value is True or not has_value:

@@ -17,7 +17,7 @@ from localjudge.doctor.check_result import CheckResult
 from localjudge.doctor.examine import examine
 from localjudge.doctor.inventory import inventory
 from localjudge.errors import InputError
-from localjudge.judging.settings import SETTINGS, settings_with
+from localjudge.judging.settings import SETTINGS, CalibrateSettings, DoctorSettings
 from localjudge.labels.recommended_uses import admit_by_labels
 from localjudge.report.calibration_views import calibrations_view
 from localjudge.report.doctor_views import check_view, conclusion_view, model_list
@@ -42,7 +42,7 @@ from localjudge.words import printable
     help="Name of the calibration.  [default: <judge>-<question>]",
 )
 @cli.out_option("Run directory.  [default: runs/<labels>-<hash>]")
-@cli.settings(*settings_with("calibration"))
+@cli.settings(*CalibrateSettings.__annotations__)
 @cli.require_option
 @cli.quiet_option
 @cli.json_option
@@ -68,7 +68,7 @@ def calibrate_command(
     config_file = "none"
     if asks_judges:
         config_file = options["config"]
-    arguments, _ = with_config(config_file, "judge", *settings_with("calibration"))
+    arguments, _ = with_config(config_file, "judge", *CalibrateSettings.__annotations__)
     judges = arguments.get("judge") or ()
     if isinstance(judges, str):  # of a configuration file
         judges = [judges]
@@ -151,7 +151,7 @@ def _read_items(
     help="Number of labelled items.  [default: about 5 minutes]",
 )
 @cli.require_option
-@cli.settings(*settings_with("doctor"))
+@cli.settings(*DoctorSettings.__annotations__)
 @cli.quiet_option
 @cli.json_option
 def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
@@ -165,7 +165,7 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """
-    arguments, _ = with_config(options["config"], "judge", *settings_with("doctor"))
+    arguments, _ = with_config(options["config"], "judge", *DoctorSettings.__annotations__)
     extent = pick(options, ("injections", "probes", "required"))
     judge = arguments.get("judge")
     if isinstance(judge, tuple | list):

@@ -47,10 +47,12 @@ def settings(*names: str) -> _Decorator:
 def _setting_attributes(name: str, field: FieldInfo) -> dict[str, Any]:
     """Return the attributes of a setting's option."""
     attributes: dict[str, Any] = {
-        "help": f"{field.description}{_describe_bounds(field)}",
         "metavar": SETTINGS[name].metavar,
         **_type_attributes(field.annotation),
     }
+    attributes["help"] = f"{field.description}{_describe_bounds(field)}"
+    if "multiple" in attributes:
+        attributes["help"] += " May be repeated."
     if "type" in attributes and isinstance(field.default, int | float | str):
         attributes["default"] = field.default
         attributes["show_default"] = True

@@ -20,7 +20,7 @@ from localjudge.errors import InputError
 from localjudge.judging.estimate import estimate_plan
 from localjudge.judging.job import open_job
 from localjudge.judging.plan import Plan
-from localjudge.judging.settings import RunSettings, checked, neutral_settings
+from localjudge.judging.settings import RunSettings, VerifySettings, checked
 from localjudge.judging.stored_data import plan_run
 from localjudge.judging.verify import Verification, verify_run
 from localjudge.metrics.catalog import described
@@ -241,7 +241,7 @@ def _list_metrics(as_json: bool) -> int:
     show_default=True,
     help="Accept only identical bits, or also identical verdicts.",
 )
-@cli.settings(*neutral_settings())
+@cli.settings(*VerifySettings.__annotations__)
 @cli.quiet_option
 @cli.json_option
 def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) -> int:
@@ -265,7 +265,7 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
                 sample=options["sample"],
                 progress=progress,
                 check_report=check_report,
-                **pick(typed, neutral_settings()),
+                **pick(typed, VerifySettings.__annotations__),
             )
 
     def exit_code(result: Verification) -> ExitCode:

@@ -40,23 +40,16 @@ class EngineSettings(Record):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    n_ctx: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(
-        default=None, ge=64
-    )
+    n_ctx: Annotated[int | None, Setting()] = Field(default=None, ge=64)
     """Tokens of context. Default: the model's limit, at most 8,192; never depends on the data."""
-    gpu_layers: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(
-        default=None, ge=0
-    )
+    gpu_layers: Annotated[int | None, Setting()] = Field(default=None, ge=0)
     """Layers to put on a GPU. Default: all of them, if the build has a GPU backend."""
-    threads: Annotated[
-        int | None, Setting("Judge", affects_results=False, calibration=True, doctor=True)
-    ] = Field(default=None, ge=1)
-    """Processor threads, of each worker with --ray. Default: all available CPUs. Does not affect
+    threads: Annotated[int | None, Setting("Judge")] = Field(default=None, ge=1)
+    """Processor threads, of each worker of a cluster. Default: all available CPUs. Does not affect
     results."""
-    ray: Annotated[
-        str | None,
-        Setting("Judge", metavar="CLUSTER", affects_results=False, typed=True),
-    ] = Field(default=None, min_length=1)
+    ray: Annotated[str | None, Setting("Judge", metavar="CLUSTER", typed=True)] = Field(
+        default=None, min_length=1
+    )
     """Judge on the machines of a Ray cluster: auto (the one that this machine is part of), local
     (one on this machine), or HOST:PORT. Texts travel between these machines."""
 

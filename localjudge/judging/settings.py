@@ -2,11 +2,15 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import cleandoc, signature
+from pathlib import Path
+from textwrap import wrap
+from typing import Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from localjudge.arguments import check_arguments
 from localjudge.dataset.shards import Shard
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError
@@ -15,43 +19,88 @@ from localjudge.judge.profile import bundled as bundled_profiles
 from localjudge.judge.profile_choice import ChosenProfile, choose
 from localjudge.judge.wording import Reasons, require
 from localjudge.metrics.catalog import get_question
-from localjudge.metrics.criterion import Criterion, read_criteria
 from localjudge.metrics.metric import Metric
-from localjudge.resources import criterion_files
-from localjudge.run_directory.calibration import Calibration
+from localjudge.run_directory.environment import SettingsOfResults
 from localjudge.run_directory.run_record import RunLike, RunRecord
-from localjudge.run_directory.saved_calibrations import read_calibrations, saved_calibrations
+from localjudge.run_directory.saved_calibrations import CalibrationLike
 from localjudge.text import Segmenter
 from localjudge.text.user_abbreviations import read_abbreviations
 from localjudge.types import JudgeWeight, Record, VerdictRule
-from localjudge.words import Setting, hint_for_option, option, option_name
+from localjudge.words import Setting, declare, hint_for_option, option, option_name
 
 ONE_HALF = 0.5
+_HELP_WIDTH = 100
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
-class RunSettings(EngineSettings):
-    """Checked settings of a run. Each field's docstring is the help of its option.
+class VerifySettings(TypedDict, total=False):
+    """Settings that `Run.verify` takes. They change no number."""
+
+    threads: int | None
+    ray: str | None
+
+
+class DoctorSettings(TypedDict, total=False):
+    """Settings of a judge that `localjudge doctor` takes."""
+
+    threads: int | None
+    n_ctx: int | None
+    gpu_layers: int | None
+    profile: str | Path | ProfileFolder | None
+
+
+class _AskingSettings(DoctorSettings, total=False):
+    reasons: Reasons | None
+    min_valid_mass: float | None
+
+
+class CalibrateSettings(_AskingSettings, total=False):
+    """Settings that `localjudge.calibrate` takes."""
+
+    cluster_by: str | None
+    reuse: RunLike | Sequence[RunLike] | None
+
+
+class JudgeSettings(_AskingSettings, VerifySettings, total=False):
+    """Settings that `Judge.open` takes: the ones that do not describe data."""
+
+    threshold: float | None
+    calibration: CalibrationLike | Sequence[CalibrationLike] | None
+    max_failed: int | None
+    language: str | None
+    segmenter: str | None
+    abbreviations: str | Path | Sequence[str] | None
+    keep_thinking: bool | None
+    no_evidence: bool | None
+
+
+class EvaluateSettings(JudgeSettings, CalibrateSettings, total=False):
+    """All settings of `localjudge.evaluate`. `criteria` are metrics in Python."""
+
+    mapping: Mapping[str, str] | None
+    context_separator: str | None
+    rows: str | None
+    skip_bad_rows: bool | None
+    limit: int | None
+    sample: int | None
+    seed: int | None
+    shard: str | None
+    until: str | Sequence[str] | None
+    budget: str | None
+
+
+class RunSettings(EngineSettings, SettingsOfResults):
+    """Checked settings of a run. Each field's docstring is its help.
 
     They contain the contents of files, so opening a foreign run never reads files that it names.
     """
 
-    criteria: Annotated[
-        tuple[Criterion, ...],
-        Setting("Scoring", "FILE", "read", criterion_files, read_criteria),
-    ] = ()
-    """Your own question as a metric: a file, or formal_register, names_its_source, refuses (may be
-    repeated)."""
     threshold: Annotated[float, Setting("Scoring", metavar="P")] = Field(
         default=ONE_HALF, ge=0, le=1
     )
     """Decision threshold: a verdict is 1 at this probability or above."""
-    calibration: Annotated[
-        tuple[Calibration, ...],
-        Setting("Scoring", "NAME|FILE", "read", saved_calibrations, read_calibrations),
-    ] = ()
-    """Use the threshold of a calibration for the metrics that ask its question (may be repeated).
-    """
-    min_valid_mass: Annotated[float, Setting(calibration=True)] = Field(default=0.01, ge=0, le=1)
+    min_valid_mass: Annotated[float, Setting()] = Field(default=0.01, ge=0, le=1)
     """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any
     answer."""
     weights: Mapping[str, JudgeWeight] = Field(default_factory=dict)
@@ -69,64 +118,31 @@ class RunSettings(EngineSettings):
     out."""
     profile: Annotated[
         str | ProfileFolder | None,
-        Setting(
-            path_role="read",
-            bundled=bundled_profiles,
-            read=read_profile,
-            calibration=True,
-            doctor=True,
-        ),
+        Setting(path_role="read", bundled=bundled_profiles, read=read_profile),
     ] = None
     """How the judge is asked: a bundled prompt profile (instruct, minicheck ...), or the folder of
     your own. Default: the one made for the model."""
-    reasons: Annotated[Reasons, Setting(calibration=True)] = "none"
+    reasons: Annotated[Reasons, Setting()] = "none"
     """Let the model write a reason before the verdict (which may move it) or after it (which
     cannot)."""
     mapping: Annotated[
-        Mapping[str, str], Setting("Data", "FIELD=COLUMN", data=True, everyday=True)
+        Mapping[str, str], Setting("Data", metavar="FIELD=COLUMN", flag="--map", everyday=True)
     ] = Field(default_factory=dict)
     """Column to use for user_input, retrieved_contexts, reference, response, reference_contexts or
-    id (may be repeated). a.b reaches into objects, a[].b into lists of them; a,b joins columns of
-    contexts."""
-    context_separator: Annotated[str | None, Setting(data=True)] = None
+    id. a.b reaches into objects, a[].b into lists of them; a,b joins columns of contexts."""
+    context_separator: Annotated[str | None, Setting()] = None
     """Separator between contexts in a text column: '|' for files that DeepEval wrote."""
-    rows: Annotated[str | None, Setting(data=True)] = None
+    rows: Annotated[str | None, Setting()] = None
     """Where the rows are inside the objects of a JSON file: experiment.items."""
-    skip_bad_rows: Annotated[bool, Setting(data=True)] = False
+    skip_bad_rows: Annotated[bool, Setting()] = False
     """Skip and count rows that cannot be used, instead of stopping."""
-    cluster_by: Annotated[str | None, Setting("Data", "COLUMN", data=True, calibration=True)] = (
-        Field(default=None, min_length=1)
-    )
-    """Column that groups samples, such as a document: intervals are then over the groups."""
-    max_failed: Annotated[int | None, Setting()] = Field(default=None, ge=0)
-    """Failed samples tolerated per metric before its mean is withheld. Default: 1 % of the samples.
-    """
     no_evidence: Annotated[bool, Setting("Output")] = False
     """Do not look for the sentences behind the verdicts (evidence.jsonl)."""
-    reuse: Annotated[
-        tuple[str, ...],
-        Setting("Judge", metavar="RUN", path_role="read", data=True, calibration=True),
-    ] = ()
-    """Reuse the answers of runs of the same judge, such as all shards. Without DATA also their
+    reuse: Annotated[tuple[str, ...], Setting("Judge", metavar="RUN", path_role="read")] = ()
+    """Reuse the answers of runs of the same judge, such as all shards. Without data also their
     samples."""
-    limit: Annotated[int | None, Setting(data=True, part=True)] = Field(default=None, ge=1)
-    """Use only the first N samples."""
-    sample: Annotated[int | None, Setting("Data", data=True, part=True, everyday=True)] = Field(
-        default=None, ge=1
-    )
-    """Use N samples drawn at random by id; a larger N includes the samples of a smaller N."""
-    seed: Annotated[int, Setting(data=True, part=True)] = 0
-    """Seed of the random draw."""
-    until: Annotated[
-        tuple[str, ...], Setting("Evidence", metavar="GATE", data=True, stops=True)
-    ] = ()
-    """A gate: judge samples in random order, and stop when every such gate is decided (may be
-    repeated)."""
-    budget: Annotated[str | None, Setting("Evidence", metavar="TIME", data=True, stops=True)] = None
+    budget: Annotated[str | None, Setting("Evidence", metavar="TIME", stops=True)] = None
     """Judge as many samples in random order as fit in this time: 90s, 30m, 2h."""
-    shard: Annotated[str | None, Setting("Data", metavar="I/N", data=True, part=True)] = None
-    """Use part I of N, by the ids of the samples: several processes judge one part each, and
-    --reuse with all parts gives the whole run."""
 
     @field_validator("profile")
     @classmethod
@@ -279,28 +295,35 @@ def declared_settings(fields: type[Record]) -> dict[str, Setting]:
     return settings
 
 
-SETTINGS: Mapping[str, Setting] = declared_settings(RunSettings)
+SETTINGS: Mapping[str, Setting] = declare(declared_settings(RunSettings))
 """All settings of a run by name."""
-Trait = Literal["part", "data", "calibration", "doctor", "stops", "typed"]
+DATA_SETTINGS = EvaluateSettings.__annotations__.keys() - JudgeSettings.__annotations__.keys()
+"""The names of the settings that describe the data or choose samples."""
 
 
-def settings_with(trait: Trait) -> tuple[str, ...]:
+def settings_with(trait: Literal["stops", "typed"]) -> tuple[str, ...]:
     """Return the names of the settings with a property of `Setting`."""
     return tuple(name for name, setting in SETTINGS.items() if getattr(setting, trait))
 
 
-def neutral_settings() -> tuple[str, ...]:
-    """Return the names of the settings that change no number."""
-    return tuple(name for name, setting in SETTINGS.items() if not setting.affects_results)
+def takes_settings(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Check the arguments of a function with `**settings`, and add these to its help."""
+    checking = check_arguments(function)
+    lines = [cleandoc(function.__doc__ or ""), "", "Settings:", ""]
+    for name in signature(checking).parameters:
+        if name in SETTINGS:
+            field = RunSettings.model_fields[name]
+            words = " ".join((field.description or "").split())
+            if isinstance(field.default, int | float | str):
+                words = f"{words} ({field.default!r})"
+            lines += wrap(f"{name}: {words}", _HELP_WIDTH, subsequent_indent="    ")
+    checking.__doc__ = "\n".join(lines)
+    return checking
 
 
-def settings_among(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings among the arguments of a function. None keeps a default."""
-    settings: dict[str, Any] = {}
-    for name, value in arguments.items():
-        if name in SETTINGS and value is not None:
-            settings[name] = value
-    return settings
+def without_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are not None, which keeps a default."""
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:

@@ -20,7 +20,7 @@ from localjudge.judging.metric_choice import (
     requested_metrics,
 )
 from localjudge.judging.plan import Data, Plan, group_samples, plan
-from localjudge.judging.settings import ONE_HALF, RunSettings, settings_with
+from localjudge.judging.settings import DATA_SETTINGS, ONE_HALF, RunSettings, settings_with
 from localjudge.judging.stored_settings import read_run_settings
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question
@@ -141,7 +141,7 @@ def _plan_stored(
 def _refuse_data_options(options: Mapping[str, Any]) -> None:
     allowed = {"cluster_by", "reuse"}
     for name in options:
-        if name in settings_with("data") and name not in allowed:
+        if name in DATA_SETTINGS and name not in allowed:
             message = f"{option_name(name)} applies to data"
             why = "the samples stored in the reused runs are used"
             raise InputError(f"{message}, and {why}", hint="name the data file")

@@ -6,28 +6,73 @@ worked on the run, and the machine.
 
 import os
 import platform
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, FiniteFloat, NonNegativeInt, model_validator
+from pydantic import ConfigDict, Field, FiniteFloat, NonNegativeInt, model_validator
 
-from localjudge.metrics.criterion import Criterion
+from localjudge.metrics.criterion import Criterion, read_criteria
+from localjudge.resources import criterion_files
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.identity import DataIdentity, package_versions
 from localjudge.run_directory.manifest_part import ManifestPart
+from localjudge.run_directory.saved_calibrations import read_calibrations, saved_calibrations
+from localjudge.types import Record
+from localjudge.words import Setting
 
 
-class KeptSettings(ManifestPart):
-    """Settings of a run that are used without a judge."""
+class SettingsOfResults(Record):
+    """Settings that are also used without a judge. Each field's docstring is its help."""
 
-    max_failed: NonNegativeInt | None = None
-    cluster_by: str | None = None
-    limit: int | None = None
-    sample: int | None = None
-    seed: int = 0
-    shard: str | None = None
-    until: tuple[str, ...] = Field(default=(), strict=False)
-    criteria: tuple[Criterion, ...] = Field(default=(), strict=False)
-    calibration: tuple[Calibration, ...] = Field(default=(), strict=False)
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    criteria: Annotated[
+        tuple[Criterion, ...],
+        Setting(
+            "Scoring",
+            metavar="FILE",
+            flag="--criterion",
+            path_role="read",
+            bundled=criterion_files,
+            read=read_criteria,
+        ),
+    ] = Field(default=(), strict=False)
+    """Your own question as a metric: a file, or formal_register, names_its_source, refuses."""
+    calibration: Annotated[
+        tuple[Calibration, ...],
+        Setting(
+            "Scoring",
+            metavar="NAME|FILE",
+            path_role="read",
+            bundled=saved_calibrations,
+            read=read_calibrations,
+        ),
+    ] = Field(default=(), strict=False)
+    """A calibration, by name or file: its threshold (and weights of several judges) are for the
+    metrics that ask its question."""
+    max_failed: Annotated[int | None, Setting()] = Field(default=None, ge=0)
+    """Failed samples tolerated per metric before its mean is withheld. Default: 1 % of the samples.
+    """
+    cluster_by: Annotated[str | None, Setting("Data", metavar="COLUMN")] = Field(
+        default=None, min_length=1
+    )
+    """Column that groups samples, such as a document: intervals are then over the groups."""
+    limit: Annotated[int | None, Setting()] = Field(default=None, ge=1)
+    """Use only the first N samples."""
+    sample: Annotated[int | None, Setting("Data", everyday=True)] = Field(default=None, ge=1)
+    """Use N samples drawn at random by id; a larger N includes the samples of a smaller N."""
+    seed: Annotated[int, Setting()] = 0
+    """Seed of the random draw."""
+    shard: Annotated[str | None, Setting("Data", metavar="I/N")] = None
+    """Use part I of N, by the ids of the samples: several processes judge one part each, and a run
+    that reuses all parts is the whole run."""
+    until: Annotated[tuple[str, ...], Setting("Evidence", metavar="GATE", stops=True)] = Field(
+        default=(), strict=False
+    )
+    """Gates: judge samples in random order, and stop when each of them is decided."""
+
+
+class StoredSettings(SettingsOfResults, ManifestPart, extra="allow", strict=True):
+    """The settings of a run in its manifest."""
 
 
 class Effort(ManifestPart):
@@ -82,7 +127,7 @@ class Environment(ManifestPart):
     samples_read: NonNegativeInt
     skipped_rows: NonNegativeInt = 0
     mapping: dict[str, str] = Field(default_factory=dict)
-    settings: KeptSettings
+    settings: StoredSettings
     shard_of: DataIdentity | None = None
     index: tuple[IndexLevel, ...] = Field(default=(), strict=False)
     stopped: str | None = None

@@ -14,7 +14,7 @@ from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.directory import validated
-from localjudge.run_directory.environment import KeptSettings
+from localjudge.run_directory.environment import StoredSettings
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -179,10 +179,10 @@ def test_any_stored_calibration_is_at_most_an_error(stored: object) -> None:
     """No file named by it is read."""
     settings = {"max_failed": 0, "calibration": stored}
     if stored == []:
-        assert validated(KeptSettings, settings, "").calibration == ()
+        assert validated(StoredSettings, settings, "").calibration == ()
         return
     with pytest.raises(RunDirectoryError):
-        validated(KeptSettings, settings, "")
+        validated(StoredSettings, settings, "")
 
 
 def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration) -> None:

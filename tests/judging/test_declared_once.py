@@ -2,39 +2,65 @@
 
 from collections.abc import Callable
 from inspect import signature
+from typing import Optional, get_type_hints
 
 import pytest
 
 import localjudge
 from localjudge import Judge, Run
-from localjudge.judging.settings import SETTINGS, RunSettings, neutral_settings, settings_with
-from localjudge.words import FILE_ONLY, Setting
+from localjudge.judging.settings import (
+    SETTINGS,
+    CalibrateSettings,
+    EvaluateSettings,
+    JudgeSettings,
+    RunSettings,
+    VerifySettings,
+)
+from localjudge.words import Setting, as_typed, option
 
 
 @pytest.mark.parametrize(
     ("function", "settings"),
     [
-        (localjudge.evaluate, RunSettings.model_fields.keys() - {"criteria"}),
-        (localjudge.calibrate, {*settings_with("calibration"), "threads"}),
-        (Run.verify, set(neutral_settings())),
-        (Judge.open, RunSettings.model_fields.keys() - {*settings_with("data"), "criteria"}),
+        (localjudge.evaluate, EvaluateSettings),
+        (localjudge.calibrate, CalibrateSettings),
+        (Run.verify, VerifySettings),
+        (Judge.open, JudgeSettings),
     ],
 )
-def test_python_and_the_command_line_take_the_same_settings(
-    function: Callable[..., object], settings: set[str]
+def test_a_function_shows_and_explains_its_settings(
+    function: Callable[..., object], settings: type
 ) -> None:
     """Only `verify` has its own sample and seed, of answers instead of samples."""
+    names = settings.__annotations__.keys()
     parameters = set(signature(function).parameters)
     if function == Run.verify:
         parameters -= {"sample", "seed"}
-    assert parameters & SETTINGS.keys() == settings
+    assert parameters & SETTINGS.keys() == names
+    for name in names:
+        assert f"\n{name}: " in str(function.__doc__)
+
+
+def test_a_setting_in_python_has_the_type_and_the_name_of_its_field() -> None:
+    """A value of the field, or None for its default. Some also take the name of a file."""
+    names = EvaluateSettings.__annotations__
+    assert {*names, "criteria"} == SETTINGS.keys()
+    for name, kind in get_type_hints(EvaluateSettings).items():
+        field = RunSettings.model_fields[name].annotation
+        if SETTINGS[name].path_role is None and name != "until":
+            assert kind == Optional[field], name  # noqa: UP045 # the operator takes no Literal
 
 
 def test_every_field_declares_what_it_is() -> None:
+    """Only `weights` are no setting: they are in manifests of earlier versions."""
     for name, field in RunSettings.model_fields.items():
-        assert [type(about) for about in field.metadata].count(Setting) == 1, name
+        declared = [type(about) for about in field.metadata].count(Setting)
+        assert declared == int(name != "weights"), name
         assert field.description, name
 
 
-def test_hints_name_an_option_of_each_setting_that_has_one() -> None:
-    assert {name for name, setting in SETTINGS.items() if not setting.group} == FILE_ONLY
+def test_a_setting_without_an_option_is_named_with_its_file() -> None:
+    with as_typed():
+        assert option("limit", 5) == "limit = 5 in localjudge.toml"
+        assert option("sample", 5) == "--sample 5"
+        assert option("mapping", {"id": "key"}) == "--map id=key"
