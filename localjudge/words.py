@@ -123,8 +123,13 @@ def _typed_values(value: Any) -> list[str]:
     return [str(value)]
 
 
-def call(command: str, run: str, name: str | None = None, value: Any = "") -> str:
-    """Return a command on a run for the reader, optionally with an option."""
+def call(
+    command: str, run: str, name: str | None = None, value: Any = "", *, opened: str = "Run"
+) -> str:
+    """Return a command on a run for the reader, optionally with an option.
+
+    `opened` is the class in Python.
+    """
     options: list[str] = []
     if name:
         options.append(option(name, value))
@@ -132,7 +137,7 @@ def call(command: str, run: str, name: str | None = None, value: Any = "") -> st
         return " ".join(["localjudge", command, shlex.quote(run), *options])
     if command == "label":
         options.insert(0, "'labels.html'")
-    return f"Run.open({run!r}).{command}({', '.join(options)})"
+    return f"{opened}.open({run!r}).{command}({', '.join(options)})"
 
 
 _UNSAFE = re.compile(

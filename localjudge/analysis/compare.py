@@ -100,7 +100,9 @@ def compare(
     slices = None
     if by is not None:
         slices = SlicedChanges(column=by, slices=tuple(both.slices(changes, by)))
+    directory = ComparisonDirectory.of_runs(baseline.directory, run.directory)
     return RunComparison(
+        directory=directory and str(directory.path),
         baseline=str(baseline.directory),
         run=str(run.directory),
         baseline_signature=baseline.summary.signature,

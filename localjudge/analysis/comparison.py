@@ -220,7 +220,10 @@ class SlicedChanges(Record):
 
 
 class RunComparison(Record):
-    """Shared samples, differences of the judges, and changes of each metric, also `by` a column."""
+    """Shared samples, differences of the judges, and changes of each metric, also `by` a column.
+
+    `directory` has both runs if they judged two columns (`ComparisonDirectory`).
+    """
 
     schema_version: int = 1
     baseline: str
@@ -234,6 +237,7 @@ class RunComparison(Record):
     warnings: tuple[str, ...]
     metrics: dict[str, MetricChange]
     by: SlicedChanges | None = None
+    directory: str | None = None
 
     def judge_changes_for(self, metric: str) -> tuple[Difference, ...]:
         """Return the differences of the judges that can change a metric, except by rounding."""

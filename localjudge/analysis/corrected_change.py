@@ -39,9 +39,9 @@ class CorrectedDifference(Record):
     statements have one. `counts_before` and `counts_after` are all labels of the statements of each
     run; `own_labels` of the new run's were made in it. Statements that were `passed_over` have no
     label, but later ones of their drawing do. Disagreements are handled as in
-    `CorrectedMean`. `remark` explains a missing interval. `is_joint`: the statements were drawn
-    from both runs together (`localjudge.analysis.joint_labels`), for the difference only, so that
-    there are no means.
+    `CorrectedMean`. `annotators` have labelled one of the statements. `remark` explains a missing
+    interval. `is_joint`: the statements were drawn from both runs together
+    (`localjudge.analysis.joint_labels`), for the difference only, so that there are no means.
     """
 
     before: float | None = None
@@ -61,6 +61,7 @@ class CorrectedDifference(Record):
     own_labels: int = 0
     passed_over_before: int = 0
     passed_over_after: int = 0
+    annotators: int = 0
     is_joint: bool = False
     remark: str | None = None
 
@@ -136,6 +137,7 @@ def correct_difference(
         counts_before=count_labels(before, decisions.human),
         counts_after=count_labels(after, decisions.human),
         own_labels=len(labelled_after & matched_after.own),
+        annotators=decisions.count_annotators(labelled),
         passed_over_before=len(before.by_key.keys() & matched_before.passed_over),
         passed_over_after=len(after.by_key.keys() & matched_after.passed_over),
         statements=len(before.by_key.keys() | after.by_key.keys()),

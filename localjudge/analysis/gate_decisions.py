@@ -232,7 +232,7 @@ def _decide_on_interval(
     if outcome == "undecided":
         larger_sample = samples_to_decide(interval, gate.threshold)
         if larger_sample and judge and corrected:
-            labels_to_decide = _count_labels_to_decide(gate.threshold, interval, judge, corrected)
+            labels_to_decide = count_labels_to_decide(gate.threshold, interval, judge, corrected)
         if not interval.one_cluster:
             shortage = describe_shortage(
                 gate, interval, larger_sample, labels_to_decide, corrected, labels
@@ -266,7 +266,7 @@ def _decide_on_interval(
     )
 
 
-def _count_labels_to_decide(
+def count_labels_to_decide(
     threshold: float, interval: Interval, judge: Interval, corrected: Corrected
 ) -> int | None:
     """Return the number of labels that would decide the gate at the same mean, or None."""

@@ -53,6 +53,7 @@ def correct_jointly(
         counts_before=count_labels(frame.before, decisions.human),
         counts_after=count_labels(frame.after, decisions.human),
         own_labels=len(keys),
+        annotators=decisions.count_annotators(keys),
         passed_over_after=len(frame.by_key.keys() & matched.passed_over),
         statements=len(frame.by_key),
     )

@@ -16,6 +16,7 @@ from localjudge.judging.settings import RunSettings
 from localjudge.judging.verify import Verification
 from localjudge.progress import Progress
 from localjudge.report.comparison_views import comparison_view
+from localjudge.report.difference_claims import next_step_of_comparison
 from localjudge.report.estimate_views import estimate_view
 from localjudge.report.html_page import write_report
 from localjudge.report.sample_views import find_sample, sample_view
@@ -25,7 +26,7 @@ from localjudge.report.verification_views import verification_view
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.words import call, flag, option_name, printable
+from localjudge.words import flag, option_name, printable
 
 _SHOWN_OF_PAIRS = {"directory", "sample", "as_json", "metrics", "worst", "column"}
 """Parameters of `show` that also apply to two runs."""
@@ -108,8 +109,8 @@ def _views(pair: Pair, result: Check, report: Path | None) -> list[Table]:
     columns = [pair.directory.baseline, pair.directory.run]
     notes = [f"A: {printable(columns[0])}, the baseline; B: {printable(columns[1])}"]
     views = [Table(notes=notes), *gate_views(result, report)]
-    if names_next_step():
-        views.append(Table(notes=[f"next: {call('label', str(pair.directory.path))}"]))
+    if names_next_step() and result.comparison:
+        views.append(Table(notes=[f"next: {next_step_of_comparison(result.comparison)}"]))
     return views
 
 

@@ -25,6 +25,7 @@ from localjudge.labels.labelled_statements import (
 )
 from localjudge.report.certificate import Certificate, write_certificate
 from localjudge.report.comparison_views import comparison_view
+from localjudge.report.difference_claims import next_step_of_comparison
 from localjudge.report.evidence_place_views import places_tables
 from localjudge.report.export import Format, exported_parts
 from localjudge.report.flat_table import Rows
@@ -45,7 +46,7 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.run_directory.texts_read import UnitPlace, texts_read
 from localjudge.types import Sample
-from localjudge.words import call, option_name
+from localjudge.words import option_name
 
 
 @command("show", "localjudge show runs/data-3f9a1c2e 2 --metrics context_recall")
@@ -435,7 +436,6 @@ def compare_command(
     Pairs samples by id, then by content, then by question. Every difference is B - A. Enough labels
     of both runs (localjudge label) correct it; the judge's difference is shown below.
     """
-    named = baseline
     baseline, run = open_comparison(baseline, run)
     comparison = compare(baseline, run, moved=moved, by=by)
     if not comparison.metrics or not comparison.samples.paired:
@@ -444,7 +444,5 @@ def compare_command(
     if as_json:
         print_json(comparison)
         return
-    page = call("report", str(run), "baseline", str(baseline))
-    if ComparisonDirectory.find(named):
-        page = call("report", str(named))
-    show(*comparison_view(comparison), Table(notes=[f"next: {page}"]))
+    step = next_step_of_comparison(comparison)
+    show(*comparison_view(comparison), Table(notes=[f"next: {step}"]))

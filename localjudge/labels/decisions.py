@@ -117,6 +117,13 @@ class Decisions:
             counts.update(labels.keys())
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
+    def count_annotators(self, keys: Iterable[str]) -> int:
+        """Return how many annotators have labelled one of these statements."""
+        names: set[str] = set()
+        for key in keys:
+            names.update(self.labels.get(key, ()))
+        return len(names)
+
     def count_ones(self) -> dict[str, int]:
         """Return the number of labels of 1 of each annotator."""
         ones = dict.fromkeys(sorted(self.annotators), 0)

@@ -19,6 +19,7 @@ from localjudge.analysis.comparison import (
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.pairing import UnitChange
 from localjudge.metrics import catalog
+from localjudge.report.difference_claims import claims
 from localjudge.report.remarks import ALWAYS_VALID
 from localjudge.report.slice_views import EACH_ALONE, slice_name, uncorrected_slices
 from localjudge.report.terminal import Table, number, safe_text
@@ -41,7 +42,7 @@ _UNITS_SHOWN = 10
 
 
 def comparison_view(comparison: RunComparison) -> list[Table]:
-    """Return the means, counts, slices and remarks, and the samples with the largest changes."""
+    """Return the claims, means, counts, slices and remarks, and the samples that changed most."""
     scores: list[tuple[str, ...]] = []
     counts: list[tuple[str, ...]] = []
     moved: list[Table] = []
@@ -52,7 +53,8 @@ def comparison_view(comparison: RunComparison) -> list[Table]:
         counts.append((counted_name(name, change), *count_cells(name, change)))
         for sample in change.moved:
             moved.append(_moved_sample(name, sample))
-    tables = [Table(("metric", *SCORE_HEADINGS), scores), Table(_COUNT_HEADINGS, counts)]
+    said = Table(notes=list(claims(comparison)))
+    tables = [said, Table(("metric", *SCORE_HEADINGS), scores), Table(_COUNT_HEADINGS, counts)]
     if comparison.by:
         tables += _slice_tables(comparison.by)
     tables.append(Table(notes=list(comparison_lines(comparison))))
@@ -222,7 +224,10 @@ def change_remarks(
         word = "worse"
         if (interval.low > 0) != catalog.lower_is_better(name):
             word = "better"
-        yield f"{runs[1]} is {word} than {runs[0]} on samples like these"
+        basis = ""
+        if change.headline is None and catalog.is_judged(name):
+            basis = ", by the judge only"
+        yield f"{runs[1]} is {word} than {runs[0]} on samples like these{basis}"
     if change.unscored:
         yield f"{numbered(change.unscored, 'shared sample')} without a score in both runs"
 

@@ -1,0 +1,144 @@
+"""The first lines of a comparison: what may be said, or what is missing."""
+
+from pathlib import Path
+
+from localjudge import Run, ScriptedEngine, evaluate_pair
+from localjudge.analysis.compare import compare
+from localjudge.analysis.difference_outcome import count_missing_labels
+from localjudge.report.comparison_views import comparison_view
+from localjudge.report.difference_claims import claims, next_step_of_comparison
+from localjudge.words import as_typed
+from tests.analysis.conftest import label, label_words
+from tests.analysis.labelled_runs import METRIC, make_run
+from tests.conftest import ScriptedRun
+from tests.report.conftest import one_each, print_lines
+
+
+def other(number: int) -> str:
+    return "All" if number % 3 else "Little"
+
+
+def said(before: Run, after: Run) -> str:
+    """Return the claim about the only metric, which is also the beginning of the view."""
+    comparison = compare(before, after)
+    with as_typed():
+        [line] = claims(comparison)
+        lines = print_lines(comparison_view(comparison), 1_000)
+    assert lines[0] == line
+    return line
+
+
+def test_labels_decide_and_their_people_are_counted(scripted_run: ScriptedRun) -> None:
+    """Labels show a loss in every third sample, the judge none. 20 samples of one sentence have
+    another context, so there are 120 + 20 statements.
+    """
+    before = make_run(scripted_run, "a")
+    after = make_run(scripted_run, "b", other)
+
+    def says(text: str) -> bool:
+        return int(text.split()[4]) % 3 > 0 and bool(label_words(text))
+
+    label(before, annotator="ann")
+    label(after, say=says, annotator="bob")
+    line = said(before, after)
+    assert line.startswith(f"B is worse in {METRIC}: -")
+    assert "140 labels of 2 people" in line
+    assert said(after, before).startswith(f"B is better in {METRIC}: +")
+    with as_typed():
+        step = next_step_of_comparison(compare(before, after))
+    assert step == f"localjudge report {after.directory} --baseline {before.directory}"
+
+
+def test_judge_only_claims_no_order_and_names_the_commands_to_label(
+    scripted_run: ScriptedRun,
+) -> None:
+    before = make_run(scripted_run, "a")
+    after = make_run(scripted_run, "b", other, surer=0.4)
+    line = said(before, after)
+    assert line.startswith(f"Judge only in {METRIC}: +")
+    assert "better" not in line
+    for run in (before, after):
+        assert f"`localjudge label {run.directory}`" in line
+
+
+def test_too_few_labels_say_how_many_are_needed(scripted_run: ScriptedRun) -> None:
+    before = make_run(scripted_run, "a")
+    after = make_run(scripted_run, "b", other)
+    for run in (before, after):
+        label(run, n=7)
+    line = said(before, after)
+    assert line.startswith(f"Not decided in {METRIC}: 7 labels in one run, 20 needed")
+    assert "localjudge label" in line
+
+
+def test_undecided_difference_says_how_many_more_labels_would_decide(
+    scripted_run: ScriptedRun,
+) -> None:
+    before = make_run(scripted_run, "a", samples=200)
+    after = make_run(scripted_run, "b", other, samples=200)
+    label(before, n=60)
+    label(after, n=60, say=lambda text: int(text.split()[4]) % 6 == 0 or bool(label_words(text)))
+    change = compare(before, after).metrics[METRIC]
+    line = said(before, after)
+    assert line.startswith(f"Not decided in {METRIC}: ")
+    missing = count_missing_labels(change)
+    if missing is None:
+        assert "samples would decide it" in line
+    else:
+        assert f"about {missing:,} more label" in line
+
+
+def test_equal_answers_have_no_difference(tmp_path: Path) -> None:
+    rows = [
+        {"user_input": f"Why {n}?", "retrieved_contexts": ["It rains."], "a": "Rain.", "b": "Rain."}
+        for n in range(5)
+    ]
+    engine = ScriptedEngine({}, default=0.6)
+    pair = evaluate_pair(
+        rows,
+        "a",
+        mapping={"response": "b"},
+        metrics=["faithfulness"],
+        engine=engine,
+        out=tmp_path / "cmp",
+    )
+    assert said(pair.baseline, pair.run).startswith("No difference in faithfulness: ")
+
+
+def test_comparison_of_two_columns_names_its_directory(tmp_path: Path) -> None:
+    rows = [
+        {"user_input": f"Why {n}?", "retrieved_contexts": ["It rains."], "a": "Red.", "b": "Rain."}
+        for n in range(20)
+    ]
+    engine = ScriptedEngine({"Rain.": 0.9}, default=0.1)
+    out = tmp_path / "cmp"
+    how = {"mapping": {"response": "b"}, "metrics": ["faithfulness"], "engine": engine}
+    pair = evaluate_pair(rows, "a", out=out, **how)
+    assert said(pair.baseline, pair.run).endswith(f"`localjudge label {out}`")
+    with as_typed():
+        assert next_step_of_comparison(pair.comparison) == f"localjudge label {out}"
+
+
+def test_metric_without_a_judge_needs_no_labels(scripted_run: ScriptedRun) -> None:
+    def rows(found: str) -> list[dict[str, object]]:
+        made: list[dict[str, object]] = []
+        for number in range(30):
+            contexts = {"retrieved_contexts": [found], "reference_contexts": ["right"]}
+            made.append({"id": str(number), "user_input": "Why?", **contexts})
+        return made
+
+    metrics = ["document_recall_single_hit"]
+    before = scripted_run("before", rows("wrong"), {}, metrics=metrics)
+    after = scripted_run("after", rows("right"), {}, metrics=metrics)
+    line = said(before, after)
+    assert line.startswith("B is better in document_recall_single_hit: +1.000 (")
+    assert "30 samples" in line
+    assert "label" not in line
+
+
+def test_other_judges_or_questions_are_not_comparable(scripted_run: ScriptedRun) -> None:
+    script = {f"Sentence {number}.": 0.6 for number in range(20)}
+    runs = [scripted_run(f"t{p}", one_each(20), script, threshold=p) for p in (0.7, 0.5)]
+    line = said(*runs)
+    assert line.startswith("Not comparable in context_recall: +1.000")
+    assert "threshold" in line
