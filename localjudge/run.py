@@ -45,7 +45,7 @@ from localjudge.report.export import Format, exported_parts
 from localjudge.report.flat_table import Rows
 from localjudge.report.gate_views import gates_view
 from localjudge.report.html_page import write_report
-from localjudge.report.label_page import write_label_page, write_translated_sheet
+from localjudge.report.label_page import write_labelling
 from localjudge.report.shown_progress import Bar, progress_on
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import as_html
@@ -370,20 +370,7 @@ class Run(run_record.RunRecord):
             disputed=disputed,
         )
         labelling = Labelling(self, annotator, options, show_evidence=show_evidence)
-        rows = labelling.rows_to_send()
-        if path.suffix.lower() == ".html":
-            write_label_page(
-                path,
-                rows,
-                title=self.directory.name,
-                language=language,
-                parts_of_juries=labelling.parts_of_juries(),
-                evidence=labelling.closest_sentences,
-                show_evidence=show_evidence,
-                read=labelling.texts_read(),
-            )
-        else:
-            write_translated_sheet(path, rows, language=language)
+        write_labelling(path, labelling, language=language)
         return path
 
     @check_arguments

@@ -1,28 +1,33 @@
 """Two runs on the same questions, for Python: the answers of two columns, compared.
 
 pair = localjudge.evaluate_pair("data.csv", "answer_a", mapping={"response": "answer_b"})
+pair.label("sheet.csv"), pair.read_labels("sheet.csv")
 pair.compare(), pair.check(["faithfulness.delta>=0"]), pair.verify()
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from localjudge.analysis.check import Check
-from localjudge.analysis.compare import MOVED_SAMPLES
+from localjudge.analysis.compare import MOVED_SAMPLES, join_statements
 from localjudge.analysis.comparison import Obstacle, RunComparison
 from localjudge.analysis.gate_decisions import Undecided
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.judging.judges import JudgeName
 from localjudge.judging.verify import Verification
+from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.progress import Progress
 from localjudge.report.comparison_views import comparison_view
+from localjudge.report.label_page import write_labelling
 from localjudge.report.terminal import as_html
 from localjudge.run import Run
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
+from localjudge.types import Language
 
 
 class PairVerification(NamedTuple):
@@ -51,7 +56,7 @@ class RunPair:
         baseline = Run.open(comparison.baseline_path)
         return cls(comparison.path, baseline, Run.open(comparison.run_path))
 
-    @cached_property
+    @property
     def comparison(self) -> RunComparison:
         """The difference of each metric, as `compare` gives it."""
         return self.compare()
@@ -60,6 +65,37 @@ class RunPair:
     def compare(self, *, by: str | None = None, moved: int = MOVED_SAMPLES) -> RunComparison:
         """Compare the run with its baseline, as `Run.compare` does."""
         return self.run.compare(self.baseline, by=by, moved=moved)
+
+    @check_arguments
+    def label(
+        self,
+        out: str | Path,
+        *,
+        sample: int | None = None,
+        metrics: str | Sequence[str] | None = None,
+        annotator: str | None = None,
+        language: Language = "en",
+        show_evidence: bool = False,
+    ) -> Path:
+        """Draw `sample` statements (50) of both runs together, and write them for annotators.
+
+        They are drawn by what each can change in the difference; equal ones are not asked. The
+        arguments are those of `Run.label`. Raises InputError if nothing can change a difference.
+        """
+        path = Path(out).expanduser()
+        if isinstance(metrics, str):
+            metrics = [metrics]
+        options = DrawingOptions(sample=sample, metrics=metrics)
+        source = join_statements(ComparisonDirectory.open(self.directory))
+        labelling = Labelling(source, annotator, options, show_evidence=show_evidence)
+        write_labelling(path, labelling, language=language)
+        return path
+
+    @check_arguments
+    def read_labels(self, file: str | Path, annotator: str | None = None) -> LabelsRead:
+        """Import the labels of a sheet or page of both runs, as `Run.read_labels` does."""
+        source = join_statements(ComparisonDirectory.open(self.directory))
+        return read_labels(source, file, annotator)
 
     @check_arguments
     def check(

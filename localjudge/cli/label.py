@@ -21,7 +21,7 @@ from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import NO_DISPUTE, Labelling
 from localjudge.labels.read_labels import read_all_labels
 from localjudge.report.comparison_views import comparison_view
-from localjudge.report.label_page import write_label_page, write_translated_sheet
+from localjudge.report.label_page import write_labelling
 from localjudge.report.labelling_views import (
     EVIDENCE_KEY,
     closest_view,
@@ -35,7 +35,6 @@ from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import Table, put, show
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.types import Language
 from localjudge.words import call, numbered, option_name, printable
 
 _END = "\x04"
@@ -176,7 +175,10 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if not files:
         _label_in_terminal(labelling)
         return
-    count = _write_files(labelling, files, options["language"])
+    count = 0
+    for name, file in files.items():
+        as_page = name == "page"
+        count = write_labelling(file, labelling, language=options["language"], as_page=as_page)
     if as_json:
         _print_files(files, count)
         return
@@ -202,25 +204,6 @@ def _corrected_views(source: LabelSource, *, advice: bool = True) -> list[Table]
     if not source.is_joint:
         return [summary_view(runs[0], advice=advice)]
     return comparison_view(compare(*runs, moved=0))
-
-
-def _write_files(labelling: Labelling, files: Mapping[str, Path], language: Language) -> int:
-    """Write the sheet and the page, and return the number of their statements."""
-    rows = labelling.rows_to_send()
-    if "out" in files:
-        write_translated_sheet(files["out"], rows, language=language)
-    if "page" in files:
-        write_label_page(
-            files["page"],
-            rows,
-            title=labelling.source.directory.name,
-            language=language,
-            parts_of_juries=labelling.parts_of_juries(),
-            evidence=labelling.closest_sentences,
-            show_evidence=labelling.show_evidence,
-            read=labelling.texts_read(),
-        )
-    return len(rows)
 
 
 def _print_files(files: Mapping[str, Path], count: int) -> None:

@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.labels.label_sheet import CLOSEST, SheetRow, write_sheet
+from localjudge.labels.labelling import Labelling
 from localjudge.report.messages import Messages
 from localjudge.report.private_page import browser_offset, page_parts, write_page
 from localjudge.run_directory.result_rows import select_context
@@ -31,6 +32,33 @@ _STYLES = ("base.css", "label.css")
 _SCRIPTS = ("elements.js", "shared_words.js", "evidence.js", "decisions.js", "label.js")
 _NAMES = ("label_id", "draw", "sample_id", "metric", "position")
 _SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text", "source_text")
+
+
+def write_labelling(
+    path: Path, labelling: Labelling, *, language: Language = "en", as_page: bool | None = None
+) -> int:
+    """Write the remaining statements for annotators, and return their number.
+
+    A page for a browser (by default if the path ends in .html), or a sheet. Raises InputError if no
+    statement is left, or for a file that cannot be written.
+    """
+    rows = labelling.rows_to_send()
+    if as_page is None:
+        as_page = path.suffix.lower() == ".html"
+    if not as_page:
+        write_translated_sheet(path, rows, language=language)
+        return len(rows)
+    write_label_page(
+        path,
+        rows,
+        title=labelling.source.directory.name,
+        language=language,
+        parts_of_juries=labelling.parts_of_juries(),
+        evidence=labelling.closest_sentences,
+        show_evidence=labelling.show_evidence,
+        read=labelling.texts_read(),
+    )
+    return len(rows)
 
 
 def write_translated_sheet(

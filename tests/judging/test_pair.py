@@ -292,3 +292,31 @@ def test_both_runs_are_verified(tmp_path: Path) -> None:
     assert not result
     assert result.run
     assert not result.baseline
+
+
+def test_one_sheet_labels_the_difference(tmp_path: Path) -> None:
+    """A has "It is red." in 30 pairs (label 0) and nothing in B, of 60: the difference is .5 * .5.
+
+    Of A's pair "It rains. It is red." and B's "It rains.", the first counts 1/2, then 1.
+    """
+    rows = []
+    for number in range(60):
+        answer = "It rains."
+        if number % 2:
+            answer = "It rains. It is red."
+        rows.append(row(f"q{number}", answer, "It rains."))
+    pair = judged(rows, tmp_path / "cmp")
+    sheet = pair.label(tmp_path / "sheet.csv", sample=100)
+    lines = list(csv.reader(sheet.read_text(encoding="utf-8-sig").splitlines()))
+    human = lines[1].index("human")
+    for line in lines[2:]:
+        line[human] = str(int("red" not in line[0]))
+    assert len(lines) - 2 == 60  # "It rains." of the pairs with two statements, and "It is red."
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(lines)
+    assert pair.read_labels(sheet, "ann").new == 60
+    corrected = pair.comparison.metrics["faithfulness"].corrected
+    assert corrected is not None
+    assert corrected.difference == pytest.approx(0.25)
+    with pytest.raises(InputError, match="label"):
+        pair.label(tmp_path / "more.html", sample=100)
