@@ -18,6 +18,11 @@ from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.judging.judges import JudgeName
 from localjudge.judging.verify import Verification
+from localjudge.judging.verify_labels import (
+    LabelsCheck,
+    check_joint_labels,
+    store_joint_verification,
+)
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
@@ -31,13 +36,14 @@ from localjudge.types import Language
 
 
 class PairVerification(NamedTuple):
-    """The results for both runs. It is true if both were verified."""
+    """The results for both runs and the labels of their difference. It is true if all hold."""
 
     baseline: Verification
     run: Verification
+    labels: LabelsCheck
 
     def __bool__(self) -> bool:
-        return bool(self.baseline) and bool(self.run)
+        return bool(self.baseline) and bool(self.run) and not self.labels.problems
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +140,16 @@ class RunPair:
         sample: int | None = None,
         progress: Progress | bool | None = None,
     ) -> PairVerification:
-        """Verify both runs, as `Run.verify` does with these arguments."""
+        """Verify both runs, as `Run.verify` does with these arguments, and the joint labels."""
         how: dict[str, Any] = {"judge": judge, "engine": engine, "sample": sample}
         baseline = self.baseline.verify(**how, progress=progress)
-        return PairVerification(baseline, self.run.verify(**how, progress=progress))
+        run = self.run.verify(**how, progress=progress)
+        source = join_statements(ComparisonDirectory.open(self.directory))
+        labels = check_joint_labels(source.directory, source.frames)
+        verification = PairVerification(baseline, run, labels)
+        if verification:
+            store_joint_verification(source.directory, labels)
+        return verification
 
     def _repr_html_(self) -> str:
         return as_html(*comparison_view(self.comparison))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.analysis.check import Check
-from localjudge.analysis.compare import MOVED_SAMPLES, compare
+from localjudge.analysis.compare import MOVED_SAMPLES, compare, join_statements
 from localjudge.cli.arguments import typed_arguments
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
@@ -14,6 +14,7 @@ from localjudge.errors import InputError
 from localjudge.judging.pair import Pair, estimate_pair, judge_pair, plan_pair
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.verify import Verification
+from localjudge.judging.verify_labels import check_joint_labels, store_joint_verification
 from localjudge.progress import Progress
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.difference_claims import next_step_of_comparison
@@ -22,7 +23,7 @@ from localjudge.report.html_page import write_report
 from localjudge.report.sample_views import find_sample, sample_view
 from localjudge.report.summary_views import summary_values
 from localjudge.report.terminal import Table, show
-from localjudge.report.verification_views import verification_view
+from localjudge.report.verification_views import labels_lines, verification_view
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
@@ -191,7 +192,7 @@ def verify_pair(
     *,
     as_json: bool,
 ) -> int:
-    """Verify both runs, and return the exit code of the worse result."""
+    """Verify both runs and the labels of their difference. Return the exit code of the worst."""
     codes: list[ExitCode] = []
     values: dict[str, Any] = {}
     paths = {"baseline": comparison.baseline_path, "run": comparison.run_path}
@@ -201,6 +202,14 @@ def verify_pair(
         values[role] = result.model_dump(mode="json")
         if not as_json:
             show(Table(titles=[excerpt(path)]), verification_view(result))
+    labels = check_joint_labels(comparison.path, join_statements(comparison).frames)
+    if labels.problems:
+        codes.append(ExitCode.GATE_MISSED)
+    elif max(codes, key=_WORSE.index) == ExitCode.DONE:
+        store_joint_verification(comparison.path, labels)
     if as_json:
-        print_json(values)
+        print_json({**values, "labels": labels.model_dump(mode="json")})
+    else:
+        lines = [*labels.problems, *labels_lines(labels)]
+        show(Table(titles=["labels of the difference"], notes=lines))
     return max(codes, key=_WORSE.index)

@@ -9,19 +9,21 @@ unnoticed, and whoever changes both files can hide any change.
 
 import hashlib
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from localjudge.errors import LocaljudgeError, RunDirectoryError
 from localjudge.labels.drawing import hash_frames, parse_metrics
 from localjudge.labels.run_labels import RunLabels, read_run_labels
-from localjudge.labels.units import unit_frames
-from localjudge.run_directory.directory import excerpt
+from localjudge.labels.units import UnitFrame, unit_frames
+from localjudge.resources import write_output
+from localjudge.run_directory.directory import excerpt, read_object, validated
 from localjudge.run_directory.files import last_verification
 from localjudge.run_directory.label_file import LabelFile, hash_first_labels, label_file
 from localjudge.run_directory.label_rows import LabelRow, now
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.verification import VerifiedLabels
+from localjudge.run_directory.verification import VERIFICATION, VerifiedLabels
 from localjudge.types import Record
 from localjudge.words import numbered
 
@@ -50,18 +52,44 @@ def check_labels(run: RunRecord) -> LabelsCheck:
         labels = label_file(run.directory)
     except RunDirectoryError as error:
         return LabelsCheck(verified=verified, problems=(error.message, *damage))
+    frames: dict[str, UnitFrame] = {}
     try:
-        current = _describe(run, labels)
+        if labels.rows:
+            frames = unit_frames(run)
+        current = _describe(labels, frames)
     except LocaljudgeError as error:
         problem = f"its drawings cannot be checked: {excerpt(error.message)}"
         return LabelsCheck(verified=verified, problems=(problem, *damage))
     if not labels.rows:
         damage = []  # without labels nothing depends on the file
-    problems = [*damage, *_find_changes(run, labels, verified)]
+    problems = [*damage, *_find_changes(run.directory, labels, frames, verified)]
     means = None
     if not problems:
         means = read_run_labels(run)
     return LabelsCheck(current=current, verified=verified, problems=tuple(problems), means=means)
+
+
+def check_joint_labels(directory: Path, frames: Mapping[str, UnitFrame]) -> LabelsCheck:
+    """Compare the labels in the directory of two runs with the ones verified there last."""
+    path = directory / VERIFICATION
+    verified = None
+    try:
+        if os.path.lexists(path):
+            verified = validated(VerifiedLabels, read_object(path), str(path))
+        labels = label_file(directory)
+    except RunDirectoryError as error:
+        return LabelsCheck(problems=(error.message,))
+    problems = _find_changes(directory, labels, frames, verified)
+    return LabelsCheck(
+        current=_describe(labels, frames), verified=verified, problems=tuple(problems)
+    )
+
+
+def store_joint_verification(directory: Path, check: LabelsCheck) -> None:
+    """Keep what the labels of two runs are now, for the next verification."""
+    if check.current and check.current.rows:
+        content = f"{check.current.model_dump_json(indent=2)}\n"
+        write_output(directory / VERIFICATION, [content.encode()])
 
 
 def _read_verified(directory: Path) -> VerifiedLabels | None:
@@ -71,40 +99,43 @@ def _read_verified(directory: Path) -> VerifiedLabels | None:
     return verification.labels
 
 
-def _describe(run: RunRecord, labels: LabelFile) -> VerifiedLabels:
+def _describe(labels: LabelFile, frames: Mapping[str, UnitFrame]) -> VerifiedLabels:
     return VerifiedLabels(
         rows=len(labels.rows),
         size=labels.size,
         sha256=labels.sha256,
-        drawings_sha256=_hash_drawings(run, labels.rows),
+        drawings_sha256=_hash_drawings(labels.rows, frames),
         when=now(),
     )
 
 
-def _find_changes(run: RunRecord, labels: LabelFile, verified: VerifiedLabels | None) -> list[str]:
+def _find_changes(
+    directory: Path,
+    labels: LabelFile,
+    frames: Mapping[str, UnitFrame],
+    verified: VerifiedLabels | None,
+) -> list[str]:
     if verified is None or not verified.rows:
         return []
     rows = f"the {numbered(verified.rows, 'row')} verified on {verified.when}"
     if labels.size < verified.size:
         return [f"differs from {rows}"]
-    if hash_first_labels(run.directory, verified.size) != verified.sha256:
+    if hash_first_labels(directory, verified.size) != verified.sha256:
         return [f"differs from {rows}"]
-    if _hash_drawings(run, labels.rows[: verified.rows]) != verified.drawings_sha256:
+    if _hash_drawings(labels.rows[: verified.rows], frames) != verified.drawings_sha256:
         return [f"the settings of its drawings differ from those of {rows}"]
     return []
 
 
-def _hash_drawings(run: RunRecord, rows: Sequence[LabelRow]) -> str:
+def _hash_drawings(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> str:
     """Return the sha256 of the settings of the drawings that these labels name.
 
     The settings are the drawing's name, which states seed, metrics, sizes and column, and the
-    checksum of the run's statements.
+    checksum of the statements.
     """
     names = {row.draw for row in rows if row.draw}
     settings = []
-    if names:
-        frames = unit_frames(run)
-        for name in sorted(names):
-            metrics = [metric for metric in parse_metrics(name) if metric in frames]
-            settings.append([name, hash_frames(frames[metric] for metric in metrics)])
+    for name in sorted(names):
+        metrics = [metric for metric in parse_metrics(name) if metric in frames]
+        settings.append([name, hash_frames(frames[metric] for metric in metrics)])
     return hashlib.sha256(json.dumps(settings).encode()).hexdigest()

@@ -34,7 +34,7 @@ def verification_view(verification: Verification) -> Table:
     lines += _difference_lines("changed in the stored data", verification.data_changes)
     if not changes:
         lines.append("data, requests and result files are unchanged")
-    lines += _labels_lines(verification.labels)
+    lines += labels_lines(verification.labels)
     if verification.report.note:
         lines.append(f"{REPORT}: {verification.report.note}")
     return Table(notes=lines)
@@ -47,7 +47,7 @@ def _difference_lines(title: str, differences: Sequence[Difference]) -> Iterator
         yield _CHECKSUM.sub(r"\1", line)
 
 
-def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
+def labels_lines(labels: LabelsCheck) -> Iterator[str]:
     """Yield whether the labels are unchanged, and the means that they correct."""
     if labels.problems:
         yield "labels: altered"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Run
+from localjudge import Run, RunPair
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare, join_statements
 from localjudge.analysis.corrected_change import CorrectedDifference
@@ -18,7 +18,7 @@ from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_labels
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
-from localjudge.run_directory.label_file import append_labels, stored_labels
+from localjudge.run_directory.label_file import LABELS, append_labels, stored_labels
 from tests.conftest import OneJudge
 
 METRIC = "faithfulness"
@@ -231,3 +231,20 @@ def test_a_gate_on_the_difference_is_decided_by_the_joint_labels(
     label_joint(comparison, is_right, n=40)
     [by_labels] = check(Run.open(comparison.run_path), gates=gates, **runs).decisions
     assert (by_labels.outcome, by_labels.corrected) == ("fail", True)
+
+
+def test_verify_notices_a_forged_label_of_the_difference(
+    compared: Callable[..., ComparisonDirectory],
+) -> None:
+    comparison = compared(*two_systems(40))
+    label_joint(comparison, is_right)
+    pair = RunPair.open(comparison.path)
+    engine = OneJudge({}, default=0.8)
+    assert pair.verify(engine=engine)
+    assert pair.verify(engine=engine)
+    file = comparison.path / LABELS
+    forged = file.read_text(encoding="utf-8").replace('"human": 0', '"human": 1')
+    file.write_text(forged, encoding="utf-8")
+    verification = pair.verify(engine=engine)
+    assert not verification
+    assert len(verification.labels.problems) == 1
