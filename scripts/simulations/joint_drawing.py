@@ -160,6 +160,7 @@ def _difference_of_labels(answers: _Answers) -> PredictionPowered:
     means = []
     for weights in (answers.before, answers.after):
         means.append(samples * np.bincount(answers.sample, weights * answers.human, samples))
+        means[-1] = np.minimum(1.0, means[-1])  # without the last bits of sums
     interval = paired_difference(means[0], means[1])
     return PredictionPowered(interval.mean, interval.limits, 0.0, samples)
 
