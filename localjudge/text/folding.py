@@ -17,9 +17,14 @@ from collections.abc import Iterable
 _SPACES = re.compile(r"\s+")
 _INVISIBLE = {"Cc", "Cf"}
 """General categories of control and format characters, such as a zero-width space."""
+_EUROPEAN = (
+    *("cp1252", "latin-1", "cp850", "cp437", "mac_roman", "cp1250", "iso8859_2", "cp852"),
+    *("cp1254", "cp1251", "cp1253", "koi8_r"),
+)
 _ENCODINGS = (
-    *("utf-8", "cp1252", "latin-1", "cp850", "cp437", "mac_roman", "cp1250", "iso8859_2"),
-    *("cp852", "cp1254", "cp1251", "cp1253", "koi8_r"),
+    *("utf-8", *_EUROPEAN, "cp1257", "iso8859_13", "cp775", "cp857", "mac_latin2", "mac_turkish"),
+    *("iso8859_5", "cp866", "koi8_u", "mac_cyrillic", "iso8859_7", "cp737", "mac_greek"),
+    *("cp932", "euc_jp", "gb18030", "big5", "cp949"),
 )
 """Encodings in which spreadsheets save a text, and read it wrongly."""
 _REPLACED = re.compile(r"(?<=[^\W\d_])\?+(?=[^\W\d_])|[\ufffd\x80-\x9f\ud800-\udfff]")
@@ -74,7 +79,7 @@ def is_damaged(name: str) -> bool:
     """Return whether a name lost letters, or is UTF-8 that was read in another encoding."""
     if _REPLACED.search(name):
         return True
-    return not name.isascii() and any(_is_misread(name, encoding) for encoding in _ENCODINGS[1:])
+    return not name.isascii() and any(_is_misread(name, encoding) for encoding in _EUROPEAN)
 
 
 def _is_misread(name: str, encoding: str) -> bool:
@@ -88,8 +93,7 @@ def _is_misread(name: str, encoding: str) -> bool:
 def damaged_forms(name: str) -> frozenset[str]:
     """Return what a name becomes if it is saved in one encoding and read in another."""
     forms: set[str] = set()
-    for saved in _ENCODINGS:
-        encoded = name.encode(saved, "replace")
+    for encoded in {name.encode(saved, "replace") for saved in _ENCODINGS}:
         for read in _ENCODINGS:
             forms.add(clean(encoded.decode(read, "replace")))
     ascii_name = name.encode("ascii", "replace").decode()

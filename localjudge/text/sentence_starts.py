@@ -18,6 +18,7 @@ from localjudge.text.clause_numbers import is_number_of_next
 from localjudge.text.formulas import join_formulas
 from localjudge.text.languages import Conventions
 from localjudge.text.lines import Range, find_items, split_pieces
+from localjudge.text.mark_names import YEARS
 from localjudge.text.marks import after_stop_ranges
 from localjudge.text.markup import before_opening_tags, blanked, blocks, without_markup
 from localjudge.text.punctuation_rules import PUNCTUATION_RULES
@@ -30,6 +31,8 @@ _UNSTOPPED = re.compile(
     rf"(?<!\S)(?:(?P<smile>{SMILE})|(?:https?://|www\.|[^\s@]+@)\S*[^\s.,;:!?\"'(])"
     r"\s+(?=(?P<next>[A-Z]\w*))"
 )
+# Of the sentence before: "It rained. [2004] They left.", but not "[2004] EWCA Civ 12 holds".
+_YEARS_AFTER_STOP = re.compile(rf"\[{YEARS.pattern}\](?:\s*\Z|\s+(?=(?P<next>[^\W\d_]+)))")
 _RULES = (*PUNCTUATION_RULES, *ABBREVIATION_RULES)
 
 
@@ -114,7 +117,11 @@ def _starts_after_stops(
         stop = describe_stop(text, piece, begin, match, conventions)
         if _ends_sentence(stop):
             begin = _start_of_next(text, piece, match)
-            yield begin
+            years = _YEARS_AFTER_STOP.match(text[: piece.end], begin)
+            if years and (years["next"] or "They").istitle():
+                begin = years.end()
+            if begin < piece.end:
+                yield begin
 
 
 def _is_in_user_abbreviation(

@@ -70,6 +70,23 @@ def test_a_name_that_another_encoding_damaged_is_recognised(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "saved", "read"),
+    [
+        ("山田", "cp932", "cp850"),
+        ("김민준", "cp949", "cp1252"),
+        ("王芳", "gb18030", "mac_roman"),
+        ("Şebnem", "cp1254", "cp1257"),
+        ("Jūratė", "cp1257", "cp1252"),
+        ("Łukasz", "mac_latin2", "cp1250"),
+        ("Михаил", "cp866", "cp850"),
+    ],
+)
+def test_a_name_read_in_another_encoding_is_recognised(name: str, saved: str, read: str) -> None:
+    misread = name.encode(saved).decode(read, "replace")
+    assert clean(misread) in damaged_forms(name)
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "Ann",
