@@ -26,6 +26,7 @@ from localjudge.dataset.problems import (
     number_text,
 )
 from localjudge.dataset.rows import RawRow
+from localjudge.dataset.text_keys import find_texts
 from localjudge.words import option
 
 _FIELD = re.compile(r"^\w+")
@@ -75,9 +76,8 @@ def check_row(
         values[field] = _check_text(cells.get(field), field, report, resolved)
     question = values["user_input"]
     if question and not row.conversation and not row.literal and looks_like_messages(question):
-        column = resolved.get("user_input")
-        inside = option("mapping", {"user_input": f"{column}.0.content"})
-        expected = f"a list of messages, each with role and content (for the first text: {inside})"
+        first = _hint_for_first(parse_printed(question), "user_input", resolved)
+        expected = f"the question, or a list of messages, each with role and content{first}"
         report("user_input", "a conversation as text that cannot be read", expected)
     for ids, field in ID_COLUMNS.items():
         contexts = read_contexts(cells.get(field), field, report, resolved.get(field, field))
@@ -106,7 +106,18 @@ def _check_text(cell: Any, field: str, report: Report, resolved: Resolved) -> st
     if isinstance(cell, Mapping):
         inside = option("mapping", {field: f"{resolved.get(field)}.NAME"})
         expected = f"text or null (name a value inside it with a dot: {inside})"
+    else:
+        expected += _hint_for_first(cell, field, resolved)
     return check_text(cell, field, report, expected)
+
+
+def _hint_for_first(cell: Any, field: str, resolved: Resolved) -> str:
+    """Return the option that reads the first text of a list, "" for other values."""
+    if not isinstance(cell, list | tuple) or not cell:
+        return ""
+    first = f"{resolved.get(field)}.0"
+    path = next(iter(find_texts(cell[0], first)), first)
+    return f" (for the first text: {option('mapping', {field: path})})"
 
 
 _BETWEEN_CONTEXTS = re.compile(r"\||\n\s*\n|\n-+\n")

@@ -114,6 +114,8 @@ _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
 """Two words, or a letter of a script that may have no spaces."""
 
 _SPACES = re.compile(r"[\s_-]+")
+_TEXT_LEVELS = 4
+"""Of a list of LlamaIndex nodes: `[{"node": {"text_resource": {"text": "..."}}}]`."""
 
 
 def _spelling(name: str) -> str:
@@ -306,19 +308,15 @@ def _looks_like(field: str, value: Any) -> bool:
     return isinstance(value, str) and bool(_LETTER.search(value))
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of a value, of its elements, and of objects down to the second level."""
-    elements = [value]
-    if isinstance(value, list | tuple):
-        elements = list(value)
-    for element in elements:
-        for item in _values_inside(element):
-            for inner in _values_inside(item):
-                if isinstance(inner, str):
-                    yield inner
-
-
-def _values_inside(value: Any) -> list[Any]:
-    if isinstance(value, Mapping):
-        return list(value.values())
-    return [value]
+def _texts(value: Any, levels: int = _TEXT_LEVELS) -> Iterator[str]:
+    """Yield the texts of a value, and of the lists and objects inside it."""
+    inside: Iterable[Any] = ()
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        inside = value.values()
+    elif isinstance(value, list | tuple):
+        inside = value
+    if levels:
+        for item in inside:
+            yield from _texts(item, levels - 1)

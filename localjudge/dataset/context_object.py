@@ -103,6 +103,9 @@ def _unwrap(value: Mapping[str, Any]) -> dict[str, Any]:
             return document
         case {"id_": _, "class_name": str()} | {"id_": _, "text_resource": Mapping()}:
             return _read_node(value)
+        case {"text_resource": Mapping() as resource} if value.keys().isdisjoint(TEXT_KEYS):
+            others = {name: item for name, item in value.items() if name != _RESOURCE}
+            return {**others, "text": resource.get("text")}
         case _:
             return dict(value)
 

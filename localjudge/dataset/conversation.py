@@ -19,6 +19,11 @@ _AROUND = ("messages", "conversation")
 _INSTEAD_OF_CONTENT = ("refusal", "tool_calls", "function_call", "audio")
 """Keys of a message that may have no content."""
 _CHATML = "<|im_start|>"
+_TEMPLATE = re.compile(r"\s*(?:<s>|<bos>)?\s*(?:<\|\w+\|>|<start_of_turn>|\[INST\])")
+_TRANSCRIPT = re.compile(
+    r"\s*(?:human|user)\s*:.*\n\s*(?:ai|assistant|bot|chatbot)\s*:\s*\S", re.IGNORECASE | re.DOTALL
+)
+"""The prompt of a chat template, and a conversation as LangChain prints it (`Human: ...`)."""
 _PRINTED_MESSAGE = re.compile(
     r"""['"](?:role|from|speaker|author)['"]\s*:|\b\w*Message\w*\(|"""
     r"""['"]type['"]\s*:\s*['"](?:human|ai)"""
@@ -63,7 +68,7 @@ def find_messages(value: Any) -> Sequence[Any] | None:
 
 def looks_like_messages(text: str) -> bool:
     """Return whether a text is a printed conversation, perhaps in a form that cannot be read."""
-    if text.count(_CHATML) > 1:
+    if text.count(_CHATML) > 1 or _TEMPLATE.match(text) or _TRANSCRIPT.match(text):
         return True
     if text.lstrip()[:1] not in {"[", "{", "("}:
         return False

@@ -5,7 +5,7 @@ comma, semicolon or tab: the one by which most rows have as many cells as the he
 that gives the header more known names, then more cells. As in spreadsheets, empty cells at the end
 of a row may be missing or too many. Quotes are parsed strictly, because an unclosed
 quote would hide all later rows; a quote may also follow a space after the delimiter (`a, "b"`), if
-the file begins so. An empty cell is a missing value.
+the file begins so. An empty cell is a missing value, and a row of empty cells is a blank line.
 
 A file of `localjudge export` is read as it was written: an apostrophe before a formula is removed,
 and words such as `N/A` stay text.
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from localjudge.dataset.columns import is_known_name
 from localjudge.dataset.problems import BLANK, Place, Problem, shown
-from localjudge.dataset.rows import RawRow
+from localjudge.dataset.rows import RawRow, is_export
 from localjudge.dataset.sources import ALWAYS_UNPACKED
 from localjudge.errors import DataError
 from localjudge.words import unescape_formula
@@ -31,8 +31,6 @@ from localjudge.words import unescape_formula
 if TYPE_CHECKING:
     import _csv
 
-SAMPLE_ID = "sample_id"
-STATUS_SUFFIX = "_status"
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 _SEPARATOR_LINE = re.compile('"?sep=(.)"?', re.IGNORECASE)
 _SPACE_AND_QUOTE = re.compile(' +"')
@@ -66,7 +64,7 @@ def read_csv(
         skips_spaces = _has_spaces_before_quotes(head, delimiter)
     reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=skips_spaces)
     names: list[str] = []
-    is_export = False
+    is_of_export = False
     is_separator_next = separator is not None
     row_number = 0
     for first_line, cells in _read_records(reader, source):
@@ -76,19 +74,19 @@ def read_csv(
             is_separator_next = False  # a spreadsheet does not show this line
             continue
         row_number += 1
-        if names and cells:
+        if names and has_text:
             place = Place(source, line=first_line)
             if edited:
                 place = Place(source, line=first_line, row=row_number)
             record = _add_trailing_cells(cells, len(names))
             if len(record) == len(names):
-                row = _make_row(names, record, place, is_export=is_export)
+                row = _make_row(names, record, place, is_of_export=is_of_export)
                 yield row._replace(is_short=len(cells) < len(names))
             else:
                 yield _refuse_record(names, record, place, delimiter)
         elif not names and has_text and _has_columns(cells, columns):
             names = _name_columns(cells, source)
-            is_export = _is_export(names)
+            is_of_export = is_export(names)
             lines.begin_record(ALWAYS_UNPACKED)
 
 
@@ -147,27 +145,17 @@ def _refuse_record(
 
 
 def _make_row(
-    names: Sequence[str], cells: Sequence[str], place: Place, *, is_export: bool
+    names: Sequence[str], cells: Sequence[str], place: Place, *, is_of_export: bool
 ) -> RawRow:
     values: dict[str, str | None] = {}
     for name, cell in zip(names, cells, strict=True):
-        if is_export:
+        if is_of_export:
             values[unescape_formula(name)] = unescape_formula(cell) or None
         elif cell.strip():
             values[name] = cell
         else:
             values[name] = None
-    return RawRow(place, values, typed=False, literal=is_export)
-
-
-def _is_export(columns: list[str]) -> bool:
-    """Return whether `localjudge export` wrote this header.
-
-    A metric has two columns there, its score and its status.
-    """
-    if columns[0] != SAMPLE_ID:
-        return False
-    return any(f"{name}{STATUS_SUFFIX}" in columns for name in columns)
+    return RawRow(place, values, typed=False, literal=is_of_export)
 
 
 def _delimiter_of_columns(head: str, columns: Collection[str]) -> str | None:

@@ -243,7 +243,9 @@ class _Table:
                 yield row
                 continue
             values = self._with_parsed_texts(row.values)
-            turn = with_last_turn(values, self._mapping.get("user_input"))
+            turn = None
+            if not row.literal:
+                turn = with_last_turn(values, self._mapping.get("user_input"))
             if turn is None:
                 yield row._replace(values=values, conversation=False)
             else:

@@ -9,7 +9,7 @@ An object contains columns if its question or answer is a list that is not a con
 it contains the rows if the list's objects have known columns.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES, split_columns
@@ -113,12 +113,12 @@ def _expand_path(row: RawRow, mapping: Mapping[str, str], path: str) -> Iterator
     raise DataError(f"{row.place}: there is {what} under {shown(path)} (keys: {keys})")
 
 
-def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
+def _are_columns(values: Mapping[str, Any], texts: Collection[str]) -> bool:
     """Return whether a text field is a list, or every value an object by row number (pandas).
 
-    An object with one question is a row, also if its response is a list.
+    An object with one question or one answer is a row, also if the other is a list.
     """
-    if any(isinstance(values.get(name), str) for name in ALIASES["user_input"]):
+    if any(isinstance(values.get(name), str) for name in texts):
         return False
     has_objects = False
     for name in texts:

@@ -48,7 +48,8 @@ _BETWEEN_LISTS = re.compile(r"\]\s*,\s*\[")
 _OBJECT_KEYS = r"(?:text|content|page_content|id|metadata|meta|score)"
 _FIRST_KEY = re.compile(rf"""\{{\s*['"]{_OBJECT_KEYS}['"]\s*:""")
 _DOCUMENT = re.compile(
-    r"page_content=['\"]|<?(?:[\w.]+\.)?[A-Z]\w*\(.*\b(?:page_content|content|text|payload)\s*[=:]",
+    r"page_content=['\"]|<?(?:[\w.]+\.)?(?:[A-Z]\w*|defaultdict|namespace)\("
+    r".*\b(?:page_content|content|text|payload)(?:['\"]?\s*[=:]|['\"],)",
     re.DOTALL,
 )
 _NODE = re.compile(r"(?:Node|Doc) ID: \S+\s*\nText: ")

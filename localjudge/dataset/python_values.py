@@ -23,10 +23,11 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
     numpy array -> list                   datetime -> "2024-05-01T12:00:00"
     Decimal("0.5") -> "0.5"               Enum -> its value
     pydantic model, dataclass, named tuple -> object with its fields
+    [("a.pdf", "one text")] -> {"a.pdf": "one text"}
     """
     if levels == 0 or type(value) in _PLAIN:
         return value
-    fields = None if isinstance(value, Mapping) else read_fields(value)
+    fields = _read_pairs(value) if isinstance(value, list) else read_fields(value)
     if fields is not None:
         value = fields
     result = value
@@ -48,9 +49,24 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
     return result
 
 
+def _read_pairs(values: list[Any]) -> dict[str, Any] | None:
+    """Return an object for a list of keys and texts or objects, as pandas gives a map of Parquet.
+
+    Return None for other lists, and if a key occurs twice.
+    """
+    fields: dict[str, Any] = {}
+    for value in values:
+        match value:
+            case (str() as key, str() | Mapping() as item) if type(value) is tuple:
+                fields[key] = item
+            case _:
+                return None
+    return fields if 0 < len(fields) == len(values) else None
+
+
 def read_fields(value: Any) -> dict[str, Any] | None:
     """Return the fields of a pydantic model, dataclass, named tuple or namespace."""
-    if isinstance(value, type):
+    if isinstance(value, type | Mapping):
         return None
     if hasattr(value, "model_fields_set") and hasattr(value, "model_dump"):
         return dict(value.model_dump())

@@ -1,11 +1,13 @@
 """A row of any tool's data, with its original columns."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from localjudge.dataset.problems import Place, Problem, describe
 
 ROW = "an object with columns"
+SAMPLE_ID = "sample_id"
+STATUS_SUFFIX = "_status"
 
 
 class RawRow(NamedTuple):
@@ -25,8 +27,18 @@ class RawRow(NamedTuple):
     """Whether it is a sample or a row of an export, with texts that are never placeholders."""
 
 
+def is_export(columns: Collection[str]) -> bool:
+    """Return whether `localjudge export` wrote these columns.
+
+    A metric has two columns there, its score and its status.
+    """
+    if SAMPLE_ID not in columns:
+        return False
+    return any(f"{name}{STATUS_SUFFIX}" in columns for name in columns)
+
+
 def raw_row(value: Any, place: Place) -> RawRow | Problem:
     """Return an object as a row, and a problem for any other value."""
     if isinstance(value, Mapping):
-        return RawRow(place, value)
+        return RawRow(place, value, literal=is_export(value))
     return Problem.at(place, None, describe(value), ROW)

@@ -7,7 +7,7 @@ from typing import IO, Any
 from localjudge.dataset.csv_file import check_column_names
 from localjudge.dataset.problems import Place
 from localjudge.dataset.python_values import plain
-from localjudge.dataset.rows import RawRow
+from localjudge.dataset.rows import RawRow, is_export
 from localjudge.dataset.sources import (
     ALWAYS_UNPACKED,
     ARROW_FILE,
@@ -59,7 +59,7 @@ def _convert_rows(batches: Iterable[Any], source: str, size: int) -> Iterator[Ra
         values = plain(row)
         unpacked += 64 + len(repr(values))  # rows of nulls take no space in a file
         check_expansion(source, size, unpacked)
-        yield RawRow(Place(source, row=number), values)
+        yield RawRow(Place(source, row=number), values, literal=is_export(values))
 
 
 def _read_parquet(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:

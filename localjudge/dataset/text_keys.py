@@ -154,10 +154,13 @@ def whole_collection(values: Mapping[str, Any], column: str) -> str | None:
         if isinstance(value, list | tuple):
             if not _INDEX.fullmatch(key) or not -len(value) <= int(key) < len(value):
                 return None
-            parts[-1] += "[]"
+            if len(value) > 1:
+                parts[-1] += "[]"
+            else:
+                parts.append(key)
             value = value[int(key)]
         elif isinstance(value, Mapping):
-            if is_collection(value) or has_texts_only(value):
+            if len(value) > 1 and (is_collection(value) or has_texts_only(value)):
                 parts[-1] += "[]"
             else:
                 parts.append(key)

@@ -22,6 +22,8 @@ from localjudge.types import (
 
 _CACHE_SIZE = 512
 _CONTEXT_CACHE_SIZE = 64
+_DASH = r"\s?[-\u2010-\u2014\u2212]\s?"
+_RANGE = re.compile(rf"\d+(?:{_DASH}\d+)+")
 _FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
 
 RoledNode = tuple[str | None, Node]
@@ -32,6 +34,7 @@ def render(prompt: TaskPrompt, task: Task, *, form: str) -> list[RoledNode]:
     """Fill a prompt's nodes with the texts of a task. `form` describes a valid answer."""
     texts = _texts(task)
     contexts = _contexts(task)
+    texts["unit"] = _RANGE.sub(lambda numbers: _as_written(numbers[0], contexts), texts["unit"])
     examples: tuple[tuple[CustomQuestion, str], ...] = ()
     if isinstance(task, CustomQuestion):
         examples = task.examples
@@ -60,6 +63,21 @@ def _contexts(task: Task) -> tuple[str, ...]:
     if isinstance(task, Usefulness | Refusal):
         return ()
     return tuple(read_characters(context).text for context in task.contexts)
+
+
+def _as_written(numbers: str, contexts: Sequence[str]) -> str:
+    """Return numbers joined by a dash with the dash of the contexts: 5-10 or 5\u201310.
+
+    Small readers take another dash for another number.
+    """
+    in_any_form = _DASH.join(re.split(_DASH, numbers))
+    form = re.compile(rf"(?<!\d){in_any_form}(?!\d)")
+    written: list[str] = []
+    for context in contexts:
+        written += form.findall(context)
+    if numbers in written or not written:
+        return numbers
+    return written[0]
 
 
 def _texts_for(template: str, texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -32,7 +32,9 @@ _UNSTOPPED = re.compile(
     r"\s+(?=(?P<next>[A-Z]\w*))"
 )
 # Of the sentence before: "It rained. [2004] They left.", but not "[2004] EWCA Civ 12 holds".
-_YEARS_AFTER_STOP = re.compile(rf"\[{YEARS.pattern}\](?:\s*\Z|\s+(?=(?P<next>[^\W\d_]+)))")
+_YEARS_AFTER_STOP = re.compile(
+    rf"\[{YEARS.pattern}\](?:\s*\Z|\s+(?=[\"“„«‘(*_]*(?P<next>[^\W\d_]+)))"
+)
 _RULES = (*PUNCTUATION_RULES, *ABBREVIATION_RULES)
 
 

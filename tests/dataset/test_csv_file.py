@@ -85,6 +85,17 @@ def test_empty_cells_at_the_end_may_be_missing_or_too_many(
     assert data.short_rows == 2
 
 
+@pytest.mark.parametrize("blank", [",,", ";;;", ",", " , ,", '"",,'])
+def test_a_row_of_empty_cells_is_a_blank_line(tmp_path: Path, blank: str) -> None:
+    """Spreadsheets save them below a table whose cells were once used."""
+    delimiter = ";" if ";" in blank else ","
+    rows = ["question,answer,contexts", "When?,In 1962.,It was.", "Where?,In Ulm.,It is."]
+    lines = [row.replace(",", delimiter) for row in rows]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([*lines[:2], blank, lines[2], blank, blank, ""]))
+    assert [sample.response for sample in load(path).samples] == ["In 1962.", "In Ulm."]
+
+
 def test_the_limit_of_the_csv_module_is_restored(tmp_path: Path) -> None:
     """The limit is the process's: a cell of 200,000 characters is read, the host's limit stays."""
     (tmp_path / "a.csv").write_text(f"question,answer\na,{'b' * 200_000}\nc,d\n")

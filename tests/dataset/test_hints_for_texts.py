@@ -274,6 +274,9 @@ def test_one_context_of_several_is_refused(contexts: Any, column: str, path: str
         ({"best": ULM, "score": 0.5}, "contexts.best"),
         ({"input": "Where is it?", "context": ULM}, "contexts.context"),
         ({"summary": BERN, "body": ULM}, "contexts.body"),
+        ({"a.pdf": ULM}, "contexts.a.pdf"),
+        ([ULM], "contexts.0"),
+        ([{"b.c": {"text": ULM}}], "contexts.-1.b.c.text"),
         (
             {"result": {"passage": ULM}, "query": {"question": "Where is it?"}},
             "contexts.result.passage",

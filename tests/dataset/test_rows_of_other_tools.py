@@ -324,13 +324,27 @@ def test_a_printed_conversation_is_read_like_the_list(
         "<|im_start|>user\nWhere?<|im_end|>\n<|im_start|>assistant\nThere.<|im_end|>",
         str([{"type": "human", "data": {"content": "Where?"}}, {"type": "ai", "data": {}}]),
         str([said("system", "Be brief.")]),
+        "Human: Where?\nAI: There.",
+        "User: Where?\n\nAssistant: There.\nUser: Why?\nAssistant: So.",
+        "<s>[INST] Where? [/INST] There. </s>",
+        "<start_of_turn>user\nWhere?<end_of_turn>\n<start_of_turn>model\nThere.<end_of_turn>",
+        "<|user|>\nWhere?<|end|>\n<|assistant|>\nThere.<|end|>",
     ],
 )
 def test_a_printed_conversation_that_cannot_be_read_is_refused(text: str) -> None:
     """As a question, it would contain the answer."""
     for column in ("messages", "question"):
-        with pytest.raises(DataError, match=rf"{column}: .*mapping=.*{column}\.0\.content"):
+        with pytest.raises(DataError, match=rf"{column}: .*conversation"):
             load([{column: text, "answer": "There.", "contexts": ["It is there."]}])
+
+
+def test_the_hint_for_a_printed_conversation_reads_its_first_text() -> None:
+    talk = [{"from": "human", "value": "Where is it?"}, {"from": "gpt", "value": "There."}]
+    row = {"question": json.dumps(talk), "answer": "There."}
+    with pytest.raises(DataError, match=r"question\.0\.value"):
+        load([row])
+    data = load([row], mapping={"user_input": "question.0.value"})
+    assert data.samples[0].user_input == "Where is it?"
 
 
 @pytest.mark.parametrize(
@@ -341,6 +355,9 @@ def test_a_printed_conversation_that_cannot_be_read_is_refused(text: str) -> Non
         "[1, 2, 3]",
         "What is the role: user or admin?",
         "(Message in a bottle) Who sang it?",
+        "User: who may read it?",
+        "Human: a word of Latin origin?\nWhat is its stem?",
+        "What do <|user|> and <|assistant|> mean?",
     ],
 )
 def test_a_question_with_brackets_is_text(question: str) -> None:
@@ -355,6 +372,7 @@ def test_a_node_of_a_newer_llama_index_is_read() -> None:
         document,
         {**document, "class_name": "Document"},
         {"node": document, "score": 0.5},
+        {"id": "d1", "metadata": {"page": 1}, "text_resource": resource},
         {"node": {**document, "class_name": "Node"}, "score": 0.5, "class_name": "NodeWithScore"},
     ):
         sample = load([{"question": "q", "contexts": [value]}]).samples[0]
@@ -362,10 +380,37 @@ def test_a_node_of_a_newer_llama_index_is_read() -> None:
         assert (context.text, context.id, context.meta) == ("a b", "d1", {"page": 1})
 
 
-def test_one_row_whose_response_is_a_list_is_refused_for_its_response(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    row = {"question": "Where?", "contexts": ["a", "b"], "response": ["There."]}
+@pytest.mark.parametrize("column", ["source_nodes", "documents", "retrieved_contexts"])
+def test_nodes_of_llama_index_are_found_by_the_name_of_their_column(column: str) -> None:
+    node = {"node": {"text_resource": {"text": "a b"}}, "score": 0.3}
+    (context,) = load([{"question": "q", column: [node]}]).samples[0].retrieved_contexts or ()
+    assert context.text == "a b"
+
+
+@pytest.mark.parametrize(
+    ("response", "path"),
+    [
+        (["There."], "response.0"),
+        ([{"message": {"role": "assistant", "content": "There."}}], "response.0.message.content"),
+        ([{"type": "output_text", "text": "There."}], "response.0.text"),
+    ],
+)
+def test_one_row_whose_response_is_a_list_is_refused_for_its_response(
+    tmp_path: Path, response: list[Any], path: str
+) -> None:
+    """The hint names the first text of the list."""
+    file = tmp_path / "a.jsonl"
+    row = {"question": "Where?", "contexts": ["a", "b"], "response": response}
     for text in (json.dumps(row), json.dumps([row])):
-        path.write_text(text)
-        with pytest.raises(DataError, match="response: found a list of 1, expected text"):
-            load(path)
+        file.write_text(text)
+        with pytest.raises(DataError, match=r"response: found a list of 1.*mapping") as caught:
+            load(file)
+        assert repr(path) in str(caught.value)
+        assert load(file, mapping={"response": path}).samples[0].response == "There."
+
+
+def test_one_row_whose_question_is_a_list_is_refused_for_its_question(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"question": ["Where?"], "answer": "There."}))
+    with pytest.raises(DataError, match="question: found a list of 1"):
+        load(path)

@@ -278,6 +278,16 @@ def test_a_key_of_a_map_is_no_context(
     assert found == [text for _, text in pairs]
 
 
+@pytest.mark.parametrize("key", ["Annual report 2023", "a.pdf", "Größe"])
+def test_a_map_that_pandas_has_read_is_an_object(tmp_path: Path, key: str) -> None:
+    """It is a list of tuples there."""
+    frame = pandas.read_parquet(map_file(tmp_path, "parquet", [(key, "a b")], MAP))
+    with pytest.raises(DataError, match="contexts: found an object with the keys"):
+        load(frame)
+    data = load(frame, mapping={"retrieved_contexts": "contexts[]"})
+    assert [context.text for context in data.samples[0].retrieved_contexts or ()] == ["a b"]
+
+
 def test_maps_inside_lists_and_structs_are_objects(tmp_path: Path) -> None:
     documents = [[("text", "a b")], [("text", "c d"), ("source", "e")]]
     path = map_file(tmp_path, "parquet", documents, pyarrow.list_(MAP))

@@ -92,6 +92,27 @@ def test_each_context_is_a_node_before_the_question() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("statement", "context", "read"),
+    [
+        ("It costs 5-10 euro.", "5\u201310 euro", "It costs 5\u201310 euro."),
+        ("It costs 5\u201310 euro.", "5-10 euro", "It costs 5-10 euro."),
+        ("It costs 5 - 10 euro.", "5&ndash;10 euro", "It costs 5\u201310 euro."),
+        ("On 2020\u201101\u201105.", "2020-01-05", "On 2020-01-05."),
+        ("It costs 5-10 euro.", "5-10 or 5\u201310 euro", "It costs 5-10 euro."),
+        ("It costs 5-10 euro.", "15\u201310, 5\u2013100 euro", "It costs 5-10 euro."),
+        ("It is -5 degrees.", "\u22125 degrees", "It is -5 degrees."),
+    ],
+)
+def test_a_range_of_numbers_is_read_with_the_dash_of_the_contexts(
+    statement: str, context: str, read: str
+) -> None:
+    """The reader has 0.27 for "5-10" beside "5\u201310", and 0.94 with equal dashes."""
+    task = Attribution(unit=unit("statement", statement), contexts=("Other.", context))
+    pieces = [piece.text for node in judge().request(task).path for piece in node]
+    assert read in pieces
+
+
 def closing_tags(pieces: tuple[Piece, ...]) -> list[str]:
     return [
         match.group()

@@ -121,8 +121,12 @@ SEPARATORS = [
     "\x85",
     "a;b\tc",
 ]
-LISTS = ['["a", "b"]', "['a', 'b']"]
-ODD_TEXT = st.sampled_from([*NOT_VALUES, *FORMULAS, *SEPARATORS, *LISTS])
+PRINTED = [
+    *('["a", "b"]', "['a', 'b']", '["a"]', '[{"text": "a"}]', '{"text": "a"}', '{"a": 1}'),
+    *("page_content='a'", "Document(page_content='a')", "[Document(page_content='a')]"),
+    *('[{"role": "user", "content": "a"}]', '"[\\"a\\"]"', "Human: a\nAI: b"),
+]
+ODD_TEXT = st.sampled_from([*NOT_VALUES, *FORMULAS, *SEPARATORS, *PRINTED])
 ANY_TEXT = st.one_of(TEXT, ODD_TEXT)
 JSON = st.recursive(
     st.one_of(
@@ -149,23 +153,14 @@ CONTEXTS = st.one_of(
 )
 
 
-PRINTED = ("page_content=", "<", '["', "['", "[{", '{"', "{'")
-
-
-def is_printed_document(contexts: list[Context] | None) -> bool:
-    """Return whether a text is a printed object or list, which is read as such or refused."""
-    texts = [(context.text or "").strip() for context in contexts or ()]
-    return any(text.startswith(PRINTED) for text in texts)
-
-
 SAMPLE = st.builds(
     Sample,
     id=ANY_TEXT.filter(str.strip),
     user_input=st.one_of(st.none(), ANY_TEXT),
-    retrieved_contexts=CONTEXTS.filter(lambda contexts: not is_printed_document(contexts)),
+    retrieved_contexts=CONTEXTS,
     reference=st.one_of(st.none(), ANY_TEXT),
     response=st.one_of(st.none(), ANY_TEXT),
-    reference_contexts=CONTEXTS.filter(lambda contexts: not is_printed_document(contexts)),
+    reference_contexts=CONTEXTS,
 )
 
 
