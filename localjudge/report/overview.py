@@ -28,6 +28,7 @@ from localjudge.report.comparison_views import (
     count_cells,
     quoted_cells,
 )
+from localjudge.report.difference_claims import claims
 from localjudge.report.gate_views import explain_decision
 from localjudge.report.remarks import (
     calibration_lines,
@@ -90,6 +91,7 @@ def overview(
         "skipped": run.summary.skipped_rows,
         "judge": judge,
         "caution": "; ".join(filter(None, (judge.caution, judge.examined))),
+        "claims": _claims(checked.comparison),
         "finding": _findings(metrics),
         "metrics": metrics,
         "reasons": reason_lines(run),
@@ -135,6 +137,13 @@ def _findings(metrics: Sequence[Values]) -> list[Values]:
     with_sentence = [metric for metric in metrics if metric["sentence"]]
     with_sentence.sort(key=lambda metric: not metric["checked"])
     return with_sentence[:_MAX_FINDINGS]
+
+
+def _claims(comparison: RunComparison | None) -> list[str]:
+    """Return what a comparison of two columns says first, [] for a page of one run."""
+    if comparison is None or comparison.directory is None:
+        return []
+    return list(claims(comparison, Path(comparison.run).name))
 
 
 def _gate_rows(decisions: Sequence[GateDecision]) -> Iterator[tuple[GateDecision, str, str, str]]:
