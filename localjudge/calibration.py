@@ -36,13 +36,13 @@ from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
 from localjudge.progress import Progress
-from localjudge.run_directory.calibration import Calibration
-from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.run_directory.saved_calibrations import (
+from localjudge.run_directory.calibration import (
+    Calibration,
     calibration_file,
     read_calibration,
     save_calibration,
 )
+from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.types import Context, Label, Sample
 from localjudge.words import option_name
 

@@ -39,8 +39,7 @@ from localjudge.judging.stored_data import plan_run
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run import Output, Run, directory_for, progress_for
-from localjudge.run_directory.evaluations import Evaluation, score_rows
-from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
+from localjudge.run_directory.result_rows import Evaluation, ScoreRow, VerdictRow, score_rows
 from localjudge.run_directory.reuse import AnswerMemory
 from localjudge.types import JudgeCard
 from localjudge.words import option

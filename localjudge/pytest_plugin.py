@@ -67,7 +67,7 @@ class AssertedSession:
         """Return the score of a sample, and fail the `test` if it is outside of the limits."""
         __tracebackhide__ = True
         from localjudge.errors import InputError
-        from localjudge.run_directory.evaluations import score_rows, verdict_rows
+        from localjudge.run_directory.result_rows import score_rows, verdict_rows
         from localjudge.types import Sample
 
         if not isinstance(sample, Mapping | Sample):
@@ -186,7 +186,7 @@ class AssertedSession:
 
 def _directory(config: pytest.Config) -> Path | None:
     """Return the directory for the runs of the session, or None for none."""
-    from localjudge.judging.run_names import below_runs
+    from localjudge.judging.plan import below_runs
 
     out = config.getoption("--localjudge-out")
     if out == "":

@@ -16,7 +16,7 @@ from localjudge.analysis.gates import parse_gate
 from localjudge.config import KEYS, read_config
 from localjudge.errors import InputError
 from localjudge.judging.settings import RunSettings
-from localjudge.judging.stored_settings import read_run_settings
+from localjudge.judging.stored_data import read_run_settings
 from localjudge.report.ci import UNFINISHED_MARKDOWN, unfinished
 from localjudge.run_directory.directory import MANIFEST
 

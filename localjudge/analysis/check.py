@@ -20,11 +20,10 @@ from localjudge.analysis.gates import (
 from localjudge.analysis.slices import Slice, slices
 from localjudge.errors import InputError
 from localjudge.labels.run_labels import RunLabels, read_run_labels
-from localjudge.run_directory.column_values import NO_VALUE
 from localjudge.run_directory.directory import excerpt
-from localjudge.run_directory.label_file import stored_labels
-from localjudge.run_directory.label_rows import LabelRow
+from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.run_record import RunRecord, as_run
+from localjudge.run_directory.run_rows import NO_VALUE
 from localjudge.text.folding import fold
 from localjudge.types import Record
 from localjudge.words import option, option_name, suggestion

@@ -51,11 +51,11 @@ from localjudge.labels.matched_labels import (
 )
 from localjudge.labels.run_labels import check_labels_allowed
 from localjudge.labels.units import UnitFrame, first_places, unit_frames
-from localjudge.run_directory.column_values import column_values, slice_order
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, differences
-from localjudge.run_directory.label_file import stored_labels
+from localjudge.run_directory.label_rows import stored_labels
 from localjudge.run_directory.run_record import RunRecord, as_run
+from localjudge.run_directory.run_rows import column_values, slice_order
 from localjudge.stats.interval import Floats
 from localjudge.stats.paired import count_changes, paired_difference, smallest_detectable_difference
 from localjudge.words import numbered, option_name, three_digits

@@ -17,7 +17,7 @@ from localjudge.metrics import catalog
 from localjudge.run_directory.differences import Difference, only_rounds
 from localjudge.run_directory.directory import excerpt
 from localjudge.stats.interval import Interval
-from localjudge.stats.looks import MIN_PLANNED_LABELS
+from localjudge.stats.sequence import MIN_PLANNED_LABELS
 from localjudge.types import JudgeCard, Record
 from localjudge.words import numbered
 

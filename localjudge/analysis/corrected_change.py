@@ -22,8 +22,8 @@ from localjudge.stats.corrected import (
     prediction_powered,
 )
 from localjudge.stats.distributions import CONFIDENCE
-from localjudge.stats.looks import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.stats.paired import paired_difference
+from localjudge.stats.sequence import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.types import Record
 from localjudge.words import call, numbered
 

@@ -30,7 +30,7 @@ from localjudge.analysis.headline import withholds_mean
 from localjudge.analysis.slices import Slice
 from localjudge.labels.run_labels import RunLabels
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.totals import allowed_failures
+from localjudge.run_directory.summary import allowed_failures
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import GateOutcome, decide, labels_needed, samples_to_decide
 from localjudge.types import Record

@@ -13,8 +13,8 @@ from collections.abc import Collection, Sequence
 from typing import cast
 
 from localjudge.errors import InputError
-from localjudge.run_directory.column_values import column_values
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import column_values
 from localjudge.stats.paired import Comparison
 from localjudge.types import Record
 from localjudge.words import option, suggestion

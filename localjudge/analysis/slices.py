@@ -7,13 +7,11 @@ from pydantic import Field
 
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import slice_means
-from localjudge.run_directory.column_values import column_values, slice_order
-from localjudge.run_directory.evaluations import join_rows
 from localjudge.run_directory.label_rows import LabelRow
+from localjudge.run_directory.result_rows import join_rows
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import unknown_sample
-from localjudge.run_directory.summary import MetricSummary
-from localjudge.run_directory.totals import Totals
+from localjudge.run_directory.run_rows import column_values, slice_order, unknown_sample
+from localjudge.run_directory.summary import MetricSummary, Totals
 from localjudge.types import Record
 
 

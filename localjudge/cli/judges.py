@@ -22,8 +22,7 @@ from localjudge.labels.recommended_uses import admit_by_labels
 from localjudge.report.calibration_views import calibrations_view
 from localjudge.report.doctor_views import check_view, conclusion_view, model_list
 from localjudge.report.terminal import put, show
-from localjudge.run_directory.calibration import Calibration
-from localjudge.run_directory.saved_calibrations import calibration_file
+from localjudge.run_directory.calibration import Calibration, calibration_file
 from localjudge.words import printable
 
 

@@ -34,8 +34,8 @@ from localjudge.report.terminal import Table, show
 from localjudge.report.verification_views import verification_view
 from localjudge.report.verify_report import check_report
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
+from localjudge.run_directory.files import VERIFICATION
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.verification import VERIFICATION
 from localjudge.words import printable
 
 _DEMO_METRIC = "context_recall"

@@ -34,8 +34,7 @@ from localjudge.engine.opening import find_model
 from localjudge.errors import DataError, InputError
 from localjudge.judging.data_report import language_sample
 from localjudge.judging.judges import default_judge
-from localjudge.judging.plan import Plan, plan
-from localjudge.judging.run_names import FIRST_RUN, below_runs, data_stem
+from localjudge.judging.plan import FIRST_RUN, Plan, below_runs, data_stem, plan
 from localjudge.judging.settings import RunSettings, checked
 from localjudge.labels.labelling import DEFAULT_COUNT
 from localjudge.report.doctor_views import model_facts

@@ -43,8 +43,7 @@ from localjudge.run_directory.archive import stored_prompts
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import read_sample_rows
-from localjudge.run_directory.texts_read import UnitPlace, texts_read
+from localjudge.run_directory.run_rows import UnitPlace, read_sample_rows, texts_read
 from localjudge.types import Sample
 from localjudge.words import option_name
 

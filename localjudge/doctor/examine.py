@@ -21,17 +21,19 @@ from typing import Any
 
 from localjudge import model_registry
 from localjudge.doctor import machine, probing
-from localjudge.doctor.admission import check_admission
-from localjudge.doctor.check_result import ADMISSION, CheckResult, Diagnosis, Status, failed
-from localjudge.doctor.examinee import Examinee, check_repeatability
-from localjudge.doctor.injections import (
+from localjudge.doctor.cases import (
     INJECTION_SECONDS,
     attacked_cases,
     attempts,
     check_injections,
+    check_plain_cases,
     choose_attempts,
+    plain_cases,
+    plain_tasks,
 )
-from localjudge.doctor.plain_cases import check_plain_cases, plain_cases, plain_tasks
+from localjudge.doctor.check_result import ADMISSION, CheckResult, Diagnosis, Status, failed
+from localjudge.doctor.examinee import Examinee, check_repeatability
+from localjudge.doctor.probing import check_admission
 from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import InputError, OutOfResource, SampleError

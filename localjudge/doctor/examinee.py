@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from localjudge.doctor.check_result import CheckResult, warn_if
 from localjudge.engine.protocol import Engine
 from localjudge.judge.wording import PromptWriter
-from localjudge.judging.loop import answers_in_order
+from localjudge.judging.questions import answers_in_order
 from localjudge.progress import Progress
 from localjudge.types import Answer, NoAnswer, Task, VerdictRequest
 

@@ -1,10 +1,12 @@
-"""Measure a judge on bundled labelled items.
+"""Measure a judge on bundled labelled items, and recommend uses for it by these figures.
 
     answers ──> attribution: AUC, balanced accuracy, bias, calibration
                 minimal pairs, order of chunks (attribution only)
                 relevance: AUC, balanced accuracy, bias, calibration
+            ──> rules of localjudge.labels.recommended_uses ──> ranking, means, thresholds
 
-Intervals are clustered by passage. `localjudge.doctor.admission` recommends uses by these figures.
+Intervals are clustered by passage. A judge has no recommended use if it fails the plain cases, or
+if valid answers get less than half of its probability.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +16,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from localjudge.doctor.check_result import ANOTHER_JUDGE, CheckResult, failed, warn_if, warning
+from localjudge.doctor.check_result import (
+    ADMISSION,
+    ANOTHER_JUDGE,
+    LABELS_INSTEAD,
+    CheckResult,
+    failed,
+    warn_if,
+    warning,
+)
 from localjudge.doctor.examinee import ENOUGH_MASS, THRESHOLD, Examinee
 from localjudge.errors import DataError
 from localjudge.judge.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
@@ -23,13 +33,19 @@ from localjudge.labels.recommended_uses import (
     MAX_ORDER_FLIP_RATE,
     MIN_AUC,
     MIN_PAIR_SENSITIVITY,
+    Admission,
     Skill,
+    admit,
     format_interval,
+    recommendation,
 )
 from localjudge.stats import agreement
 from localjudge.stats.interval import Interval, LabelledScores, mean_interval, statistic_intervals
-from localjudge.types import Answer, Attribution, Task
+from localjudge.types import Answer, Attribution, Task, Use
 
+_COMPARE_WITH_LABELS = (
+    "compare its verdicts with human labels of 100 sentences of your own before you rely on them"
+)
 ProbedTask = Literal["attribution", "relevance"]
 TASKS: tuple[ProbedTask, ...] = ("attribution", "relevance")
 _PROMPTS: Mapping[ProbedTask, Sequence[str]] = {
@@ -278,3 +294,84 @@ def limits_json(interval: Interval | None) -> dict[str, float | None] | None:
         return None
     low, high = interval.limits or (None, None)
     return {"value": interval.mean, "low": low, "high": high}
+
+
+def check_admission(
+    figures: ProbeFigures | None,
+    *,
+    passes_plain_cases: bool,
+    required: Use | None,
+    tasks: Sequence[ProbedTask] = TASKS,
+) -> CheckResult:
+    """Summarise the admission in one line. `tasks` are those for which the judge has prompts.
+
+    Fails below `required`; warns if a task has no recommended use.
+    """
+    if figures is None and not passes_plain_cases:
+        return failed(
+            ADMISSION,
+            f"{recommendation(())}: it fails the plain cases",
+            f"{ANOTHER_JUDGE}{LABELS_INSTEAD}",
+            uses={task: [] for task in tasks},
+        )
+    figures = figures or ProbeFigures(0, 0, {}, None)
+    admissions = admit_by_task(figures, passes_plain_cases=passes_plain_cases)
+    is_too_small = figures.passages < MIN_PASSAGES and passes_plain_cases
+    if len(admissions) < len(tasks) or is_too_small:
+        return _undecided(required)
+    return _conclude(admissions, required)
+
+
+def admit_by_task(
+    figures: ProbeFigures, *, passes_plain_cases: bool
+) -> dict[ProbedTask, Admission]:
+    """Return the recommended uses for each measured task."""
+    barred = []
+    if not passes_plain_cases:
+        barred.append("it fails the plain cases")
+    mass = figures.median_mass
+    if mass is not None and mass < ENOUGH_MASS:
+        minimum = f"less than {ENOUGH_MASS:g}"
+        barred.append(f"it gives valid answers {mass:.2g} of its probability, {minimum}")
+    if barred:
+        return dict.fromkeys(figures.skills, Admission((), tuple(barred)))
+    return {task: admit(skill) for task, skill in figures.skills.items()}
+
+
+def _undecided(required: Use | None) -> CheckResult:
+    finding = "undecided: too few answered items"
+    advice = "ask more (--probes all)"
+    if required:
+        return failed(ADMISSION, finding, advice, uses=None)
+    return warning(ADMISSION, finding, advice, uses=None)
+
+
+def _conclude(admissions: dict[ProbedTask, Admission], required: Use | None) -> CheckResult:
+    sentences = []
+    uses = {}
+    barred_by = {}
+    without_use = []
+    below_required = []
+    for task, admission in admissions.items():
+        sentences.append(f"{task}: {admission}")
+        uses[task] = list(admission.uses)
+        barred_by[task] = list(admission.barred_by)
+        if not admission.uses:
+            without_use.append(task)
+        if required and required not in admission.uses:
+            below_required.append(task)
+    finding = "; ".join(sentences)
+    figures = {"uses": uses, "barred_by": barred_by}
+    if below_required:
+        advice = f"{ANOTHER_JUDGE}: {required} is required{LABELS_INSTEAD}"
+        return failed(ADMISSION, finding, advice, **figures)
+    if without_use:
+        avoid = f"do not use its verdicts on {' and '.join(without_use)}"
+        return warning(ADMISSION, finding, f"{avoid}: {ANOTHER_JUDGE}{LABELS_INSTEAD}", **figures)
+    return CheckResult(
+        name=ADMISSION,
+        status="ok",
+        finding=finding,
+        advice=_COMPARE_WITH_LABELS,
+        figures=figures,
+    )

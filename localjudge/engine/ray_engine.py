@@ -10,6 +10,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import Any
 
 import ray
@@ -17,13 +18,19 @@ from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from localjudge.engine.cluster import Node, find_room
-from localjudge.engine.groups import MAX_REPEATS, Answered, Group, ask_again, group_by_prefix
+from localjudge.engine.prompts import depth_first
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 from localjudge.progress import Progress
-from localjudge.types import VerdictRequest
+from localjudge.types import Answer, NoAnswer, VerdictRequest
 from localjudge.words import numbered, printable
 
+MAX_REPEATS = 3
+"""How often a group is asked again after its worker was lost."""
+_MAX_SIZE = 32
+Group = tuple[int, ...]
+"""Indices of requests that share a prefix."""
+Answered = tuple[int, Answer | NoAnswer]
 _LOOK_SECONDS = 5.0
 _HINT = "start nodes with this machine's packages and model, and run the same command again"
 _log = logging.getLogger(__name__)
@@ -196,3 +203,26 @@ class RayEngine:
         if refusal:
             self._excluded[node] = printable(f"node {node.name} is not used: {refusal}")
             _log.warning(self._excluded[node])
+
+
+def group_by_prefix(requests: Sequence[VerdictRequest]) -> list[Group]:
+    """Return groups of requests that share all nodes but the last, in the order of evaluation."""
+    order = depth_first([request.path for request in requests])
+    groups: list[Group] = []
+    for _, indices in groupby(order, key=lambda index: requests[index].path[:-1]):
+        while part := tuple(islice(indices, _MAX_SIZE)):
+            groups.append(part)
+    return groups
+
+
+def ask_again(group: Group, waiting: deque[Group], losses: Counter[Group]) -> None:
+    """Put the group of a lost worker before the `waiting` ones, and count its `losses`.
+
+    Raises OutOfResource after too many losses.
+    """
+    losses[group] += 1
+    if losses[group] > MAX_REPEATS:
+        problem = f"{losses[group]} workers were lost while they answered the same questions"
+        hint = "check the memory of the machines, and run the same command again to resume"
+        raise OutOfResource(problem, hint=hint)
+    waiting.appendleft(group)

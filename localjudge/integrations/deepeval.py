@@ -36,7 +36,7 @@ from localjudge.integrations import conversion
 from localjudge.integrations.conversion import JudgeLike, check_options, open_judge
 from localjudge.metrics.criterion import Criterion
 from localjudge.open_judge import Judge
-from localjudge.run_directory.evaluations import Evaluation
+from localjudge.run_directory.result_rows import Evaluation
 from localjudge.types import NoAnswer, Scored
 
 _METRICS = ("faithfulness", "context_precision")

@@ -1,23 +1,36 @@
-"""Where the answers about tasks come from.
+"""Where the answers about tasks come from, and the only place where they become verdicts.
 
     ModelAnswers      the store of the run, other runs, memory, then the model
     StoredAnswers     the store of a finished run
     RepeatedAnswers   the same, and the judge again
     NoAnswers         nowhere: the tasks that would be asked
 
-`evaluate` takes each of them.
+`evaluate` takes each of them, and `decide` makes the verdicts:
+
+    answers of a judge about the windows of a unit ──> its verdict ──┐
+    ...                                                              ├──combination──> the jury's
+    answers of another judge                       ──> its verdict ──┘
+
+The verdict of a single judge is the verdict.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from localjudge import types
 from localjudge.judging.questions import TaskRef
-from localjudge.judging.verdicts import Replies, decide
 from localjudge.run_directory.archive import answers_of_units
 from localjudge.run_directory.directory import STORE
+from localjudge.run_directory.jury import combine
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
-from localjudge.types import NoAnswer, Sample, Verdict, VerdictRule
+from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRule
 
+Reply = Sequence[AskedWindow] | Verdict | NoAnswer
+"""Windows with their answers so far, or a result without a question."""
+Replies = Mapping[AskedUnit, Reply]
+"""What each judge replied about each unit."""
+NOT_YET = NoAnswer(error="a judge has not answered yet")
+"""Verdict of a unit with a missing answer."""
 _NOT_ASKED = NoAnswer(error="not asked")
 
 
@@ -79,3 +92,134 @@ class NoAnswers(Answers):
         """Note the tasks."""
         self.tasks.extend(tasks)
         return [_NOT_ASKED] * len(tasks)
+
+
+def decide(
+    task: TaskRef, replies: Replies, judges: Mapping[int, str], rule: VerdictRule
+) -> Verdict | NoAnswer:
+    """Return the verdict about a task by the judges that take part in its metric.
+
+    `judges` are names by number.
+    """
+    parts: dict[str, Verdict | NoAnswer] = {}
+    for place in choose_judges(task.metric, judges, rule):
+        reply = replies.get(task.asked(place), ())
+        verdict = _decide_for_judge(reply, rule.for_metric(task.metric))
+        if verdict is NOT_YET:
+            return NOT_YET
+        parts[judges[place]] = verdict
+    if task.metric in rule.combinations:
+        return jury_verdict(parts, rule, task.metric)
+    (verdict,) = parts.values()
+    return verdict
+
+
+def choose_judges(metric: str, judges: Mapping[int, str], rule: VerdictRule) -> list[int]:
+    """Return the numbers of the judges that take part in a metric: of several, with a weight."""
+    combination = rule.combinations.get(metric)
+    if combination is None:
+        return list(judges)
+    return [place for place, name in judges.items() if name in combination.weights]
+
+
+def select_tasks(
+    tasks: Sequence[TaskRef], place: int, judges: Mapping[int, str], rule: VerdictRule
+) -> list[TaskRef]:
+    """Return the tasks of the metrics in which a judge takes part."""
+    selected: list[TaskRef] = []
+    for task in tasks:
+        if place in choose_judges(task.metric, judges, rule):
+            selected.append(task)
+    return selected
+
+
+def _decide_for_judge(reply: Reply, rule: VerdictRule) -> Verdict | NoAnswer:
+    """Return the verdict of one judge."""
+    if isinstance(reply, Verdict | NoAnswer):
+        return reply
+    windows: list[tuple[Answer | NoAnswer, int | None]] = []
+    for window in reply:
+        if window.answer is None:
+            return NOT_YET
+        windows.append((window.answer, window.number))
+    if not windows:
+        return NOT_YET
+    return decide_verdict(windows, rule)
+
+
+def decide_verdict(
+    answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: VerdictRule
+) -> Verdict | NoAnswer:
+    """Return the verdict from the answers about a unit's windows.
+
+    The unit is supported if any window supports it.
+    """
+    valid: list[tuple[Answer, int | None]] = []
+    for answer, window in answers:
+        if isinstance(answer, NoAnswer):
+            return answer
+        if answer.valid_mass < rule.min_valid_mass:
+            mass = f"{answer.valid_mass:.2g} of its probability"
+            limit = f"less than {rule.min_valid_mass:g} (min_valid_mass)"
+            error = f"the model did not answer: it gave valid answers {mass}, {limit}"
+            return NoAnswer(error=error, valid_mass=answer.valid_mass)
+        valid.append((answer, window))
+    best, window = max(valid, key=lambda pair: pair[0].p_yes)
+    return Verdict(
+        label=decide_label(best.p_yes, rule),
+        p_yes=best.p_yes,
+        valid_mass=best.valid_mass,
+        reason=best.reason,
+        window=window,
+    )
+
+
+def decide_label(p_yes: float, rule: VerdictRule) -> types.Label:
+    if p_yes >= rule.threshold:
+        return 1
+    return 0
+
+
+def jury_verdict(
+    parts: Mapping[str, Verdict | NoAnswer], rule: VerdictRule, metric: str
+) -> Verdict | NoAnswer:
+    """Return the jury's verdict from its judges' verdicts by name.
+
+    There is no answer if one of them has none.
+    """
+    verdicts: dict[str, Verdict] = {}
+    probabilities: dict[str, float] = {}
+    for name in sorted(parts):
+        part = parts[name]
+        if part is NOT_YET:
+            return NOT_YET
+        if isinstance(part, NoAnswer):
+            return NoAnswer(error=f"{name}: {part.error}", valid_mass=part.valid_mass)
+        if part.p_yes is None:
+            return part
+        verdicts[name] = part
+        probabilities[name] = part.p_yes
+    masses: list[float] = []
+    reasons: list[str] = []
+    for name, verdict in verdicts.items():
+        if verdict.valid_mass is not None:
+            masses.append(verdict.valid_mass)
+        if verdict.reason:
+            reasons.append(f"{name}: {verdict.reason}")
+    p_yes = combine(probabilities, rule.combinations[metric])
+    return Verdict(
+        label=decide_label(p_yes, rule.for_metric(metric)),
+        p_yes=p_yes,
+        valid_mass=min(masses),
+        reason="; ".join(reasons) or None,
+        window=_common_window(verdicts.values()),
+        judges=probabilities,
+    )
+
+
+def _common_window(verdicts: Iterable[Verdict]) -> int | None:
+    """Return the window that decided for all judges with windows, or None if they differ."""
+    windows = {verdict.window for verdict in verdicts if verdict.window is not None}
+    if len(windows) != 1:
+        return None
+    return windows.pop()

@@ -1,4 +1,7 @@
-"""Report the data of a plan before judging: samples, columns, and what may be wrong with them."""
+"""Report the data of a plan before judging: samples, columns, and what may be wrong with them.
+
+`NotedProgress` shows these notes, and keeps them for the result of the run.
+"""
 
 import json
 import logging
@@ -7,24 +10,44 @@ from collections.abc import Iterator, Set
 from itertools import islice
 
 from localjudge.dataset import Dataset
-from localjudge.judging.describe_data import (
+from localjudge.judging.metric_choice import (
     describe_nothing_words,
     describe_skipped,
     list_names,
     list_unused,
     list_used,
 )
-from localjudge.judging.noted_progress import NotedProgress
 from localjudge.judging.plan import Plan
 from localjudge.metrics.documents import get_compared_value
+from localjudge.progress import Progress
 from localjudge.text.folding import skeleton
 from localjudge.text.language_guess import language_warning, row_language_warning
 from localjudge.text.thinking import thinking_ranges
 from localjudge.types import context_texts
-from localjudge.words import numbered, option, option_name
+from localjudge.words import numbered, option, option_name, printable
 
+_log = logging.getLogger(__name__)
 _LANGUAGE_SAMPLES = 1_000
 _SHOWN_IDS = 3
+
+
+class NotedProgress(Progress):
+    """Forward progress, keep notes for `Run.notes`, and log them if no progress is shown."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.forward_to = progress
+        self.notes: list[str] = []
+
+    def note(self, text: str, level: int = logging.INFO) -> None:
+        self.notes.append(text)
+        super().note(text)
+        is_shown = self.forward_to is not None and type(self.forward_to) is not Progress
+        if not is_shown:
+            _log.log(level, printable(text))
+
+    def warn(self, text: str) -> None:
+        self.notes.append(text)
+        _log.warning(printable(text))
 
 
 def report_data(planned: Plan, progress: NotedProgress) -> None:

@@ -25,11 +25,10 @@ from localjudge.judging.answers import NoAnswers
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.job import Job, open_job
 from localjudge.judging.judges import SingleJudge, earlier_answers
-from localjudge.judging.loop import digest
 from localjudge.judging.model_answers import ModelAnswers
 from localjudge.judging.open_jury import JudgeNames
 from localjudge.judging.plan import Plan
-from localjudge.judging.questions import Wording, distinct
+from localjudge.judging.questions import Wording, digest, distinct
 from localjudge.judging.settings import parse_time
 from localjudge.judging.stopping import AimStatus, Stopping
 from localjudge.progress import Progress, count_with_progress

@@ -18,8 +18,8 @@ from localjudge.judging.questions import TaskRef
 from localjudge.metrics import Metric, Sentences, Steps, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.foreign import guarded_steps
-from localjudge.run_directory.evaluations import Evaluation, JudgedUnit
 from localjudge.run_directory.expected import with_expected
+from localjudge.run_directory.result_rows import Evaluation, JudgedUnit
 from localjudge.text.judged_sentences import judged_sentences
 from localjudge.types import NoAnswer, Sample, Task, Verdict, VerdictRule
 

@@ -24,8 +24,14 @@ from localjudge.judging.nearest_texts import Finders, shared_finders
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
-from localjudge.run_directory.evaluations import Evaluation, JudgedUnit, verdict_rows, with_evidence
-from localjudge.run_directory.result_rows import EvidenceRow, VerdictRow
+from localjudge.run_directory.result_rows import (
+    Evaluation,
+    EvidenceRow,
+    JudgedUnit,
+    VerdictRow,
+    verdict_rows,
+    with_evidence,
+)
 from localjudge.text.judged_sentences import JudgedSentences, judged_sentences
 from localjudge.text.mark_names import RANK
 from localjudge.types import Sample, Span, Unit, Verdict, context_texts

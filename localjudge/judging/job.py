@@ -18,19 +18,17 @@ from localjudge.dataset.samples import columns_fingerprint
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import RunDirectoryError
-from localjudge.judging.data_report import report_data
+from localjudge.judging.data_report import NotedProgress, report_data
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import evidence_identity, find_evidence
 from localjudge.judging.judges import earlier_answers
 from localjudge.judging.jury import Jury
 from localjudge.judging.model_answers import ModelAnswers
-from localjudge.judging.noted_progress import NotedProgress
 from localjudge.judging.open_jury import JudgeNames, announce, use_jury
-from localjudge.judging.plan import Plan
-from localjudge.judging.run_names import default_directory
+from localjudge.judging.plan import Plan, default_directory
 from localjudge.judging.settings import settings_with
 from localjudge.judging.stopping import Stopping, check_aims
-from localjudge.judging.stored_settings import find_judges
+from localjudge.judging.stored_data import find_judges
 from localjudge.metrics.catalog import is_judged
 from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
@@ -38,15 +36,13 @@ from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.environment import Session, all_versions, host
 from localjudge.run_directory.files import ResultFiles, read_manifest, rows_so_far, write_manifest
 from localjudge.run_directory.identity import JudgeIdentity, signature
-from localjudge.run_directory.label_file import label_file
-from localjudge.run_directory.label_rows import LabelRow, now
+from localjudge.run_directory.label_rows import LabelRow, label_file, now
 from localjudge.run_directory.manifest import Manifest, finished_part
 from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import has_one_order
 from localjudge.run_directory.store import Store
-from localjudge.run_directory.summary import SUMMARY, Summary
-from localjudge.run_directory.totals import allowed_failures
+from localjudge.run_directory.summary import SUMMARY, Summary, allowed_failures
 from localjudge.run_directory.writing import locked_directory, refuse_unusable, remove_file
 from localjudge.text.folding import fold
 from localjudge.words import numbered, option, option_name

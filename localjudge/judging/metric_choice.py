@@ -1,19 +1,13 @@
 """Choose the metrics of a run: the requested ones, else all that the columns allow."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from localjudge.dataset import Dataset
+from localjudge.dataset.problems import shown
 from localjudge.errors import InputError
-from localjudge.judging.describe_data import (
-    describe_missing,
-    describe_skipped,
-    list_names,
-    list_unused,
-    list_used,
-)
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
@@ -21,7 +15,9 @@ from localjudge.metrics.criterion import Criterion, read_criterion
 from localjudge.metrics.documents import field_without_values, get_compared_value
 from localjudge.metrics.foreign import metric_problem
 from localjudge.resources import criterion_files
-from localjudge.words import option, option_name
+from localjudge.words import numbered, option, option_name
+
+_MAX_NAMES = 10
 
 
 def requested_metrics(
@@ -188,3 +184,61 @@ def _unsuitable(problem: str, dataset: Dataset, why: str = "") -> InputError:
     if why:
         message = f"{message}:{why}"
     return InputError(message, hint=hint)
+
+
+def list_names(fields: Iterable[str]) -> str:
+    return ", ".join(sorted(fields))
+
+
+def list_used(dataset: Dataset) -> str:
+    """Return the fields, with their columns where these have other names."""
+    fields: list[str] = []
+    for field, column in dataset.mapping.items():
+        if column == field:
+            fields.append(field)
+        else:
+            fields.append(f"{field} (column {column})")
+    return ", ".join(fields)
+
+
+def list_unused(dataset: Dataset, cluster_by: str | None = None) -> str:
+    """Return the columns that are neither used nor group the samples."""
+    columns: set[str] = set()
+    for columns_of_source in dataset.unused:
+        columns |= set(columns_of_source)
+    columns.discard((cluster_by or "").partition(".")[0])
+    names = sorted(map(shown, columns))
+    listed = ", ".join(names[:_MAX_NAMES])
+    if len(names) > _MAX_NAMES:
+        return f"{listed} and {len(names) - _MAX_NAMES} more"
+    return listed
+
+
+def describe_skipped(missing: Mapping[str, frozenset[str]], dataset: Dataset) -> list[str]:
+    """Return a line for each set of missing fields, with the metrics that need it."""
+    metrics_by_fields: dict[frozenset[str], list[str]] = {}
+    for name, fields in missing.items():
+        metrics_by_fields.setdefault(fields, []).append(name)
+    lines: list[str] = []
+    for fields, names in metrics_by_fields.items():
+        lines.append(f"{describe_missing(fields, dataset)}, so skipped: {', '.join(names)}")
+    return lines
+
+
+def describe_missing(fields: frozenset[str], dataset: Dataset) -> str:
+    parts: list[str] = []
+    without_column = fields - dataset.table.without_text
+    without_texts = fields & dataset.table.without_text
+    if without_column:
+        parts.append(f"no column for {list_names(without_column)}")
+    if without_texts:
+        parts.append(f"no texts of {list_names(without_texts)}")
+    return " and ".join(parts)
+
+
+def describe_nothing_words(dataset: Dataset) -> Iterator[str]:
+    """Yield for each column how many cells say that they have no value, such as "N/A"."""
+    for column, words in dataset.placeholders.items():
+        verb = "says" if words.total() == 1 else "say"
+        cells = f"{numbered(words.total(), 'cell')} of {shown(column)}"
+        yield f"{cells} {verb} {', '.join(sorted(words))}: treated as missing"

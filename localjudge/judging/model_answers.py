@@ -10,18 +10,15 @@ turns until none waits. Each judge has the same questions, keys and windows as a
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from localjudge.engine.protocol import count_workers
-from localjudge.judging.answers import Answers
+from localjudge.judging.answers import NOT_YET, Answers, Replies, Reply, select_tasks
 from localjudge.judging.evaluate import evaluate
-from localjudge.judging.expected_questions import ExpectedQuestions
 from localjudge.judging.jury import Jury
-from localjudge.judging.loop import ask
-from localjudge.judging.questions import TaskRef, Wording, distinct
+from localjudge.judging.questions import TaskRef, Wording, ask, distinct
 from localjudge.judging.settings import RunSettings
-from localjudge.judging.verdicts import NOT_YET, Replies, Reply, select_tasks
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
-from localjudge.run_directory.evaluations import Evaluation
 from localjudge.run_directory.request_keys import KeyedRequest
+from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import AnswerMemory, EarlierAnswers
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
@@ -221,3 +218,44 @@ def _has_waiting_verdict(evaluations: Iterable[Evaluation]) -> bool:
         if any(unit.verdict is NOT_YET for unit in evaluation.units):
             return True
     return False
+
+
+class ExpectedQuestions:
+    """Count the questions about the first `share` of the samples, and report the expected total.
+
+    The judges of a jury answer one after the other. A judge that has not begun is expected to get
+    as many questions for each of its tasks as the current judge.
+    """
+
+    def __init__(self) -> None:
+        self.share = 1.0
+        self._questions = 0
+        self._tasks = 0
+        self._later_tasks = 0
+        self._earlier = 0
+        """Questions of the judges that have answered."""
+        self._reported = 0
+
+    def begin_judge(self) -> None:
+        """Count the questions of the next judge. The current one has answered all of its own."""
+        self._earlier += self._questions
+        self._questions = 0
+        self._tasks = 0
+        self._later_tasks = 0
+
+    def count_tasks(self, tasks: int, later_tasks: int) -> None:
+        """Add tasks of the current judge, and of the judges that have not begun."""
+        self._tasks += tasks
+        self._later_tasks += later_tasks
+
+    def report(self, questions: int, progress: Progress) -> None:
+        """Add questions of the current judge, and report how the total changes."""
+        self._questions += questions
+        current = round(self._questions / self.share)
+        later = 0
+        if self._tasks:
+            later = round(current * self._later_tasks / self._tasks)
+        total = self._earlier + current + later
+        is_counted = self.share == 1 and not later
+        progress.expect(total - self._reported, counted=is_counted)
+        self._reported = total

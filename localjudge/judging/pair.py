@@ -18,8 +18,7 @@ from localjudge.dataset.paired_answers import PairedAnswers
 from localjudge.errors import InputError
 from localjudge.judging.estimate import Estimate, estimate_job
 from localjudge.judging.job import Job, open_job
-from localjudge.judging.plan import Data, Plan, read_plan
-from localjudge.judging.run_names import pair_directory
+from localjudge.judging.plan import Data, Plan, pair_directory, read_plan
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric, catalog
 from localjudge.progress import Progress

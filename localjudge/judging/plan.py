@@ -3,6 +3,8 @@
 data ──> samples ──columns──> metrics
 """
 
+import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field
 from pathlib import Path
@@ -24,11 +26,19 @@ from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress
 from localjudge.run_directory.environment import IndexLevel
-from localjudge.run_directory.identity import DataIdentity
+from localjudge.run_directory.identity import DataIdentity, JudgeIdentity
+from localjudge.run_directory.manifest import Sampling
+from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.sampling import Sampling
-from localjudge.run_directory.totals import Totals
-from localjudge.words import option_name
+from localjudge.run_directory.summary import Totals
+from localjudge.words import option, option_name
+
+RUNS = Path("runs")
+FIRST_RUN = "run"
+"""Each run in a folder of `localjudge start` has this name: run, run-2, ..."""
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+_ENDINGS = re.compile(r"(\.(gz|jsonl|ndjson|json|csv|tsv|parquet))+$", re.IGNORECASE)
+_DIGITS = 8
 
 
 class ArrowTable(Protocol):
@@ -264,3 +274,45 @@ def _name_level(name: object, number: int, count: int) -> str:
     if count == 1:
         return "index"
     return f"level_{number}"
+
+
+def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:
+    """Return `runs/<stem of the first source>-<short hash of data and judge>`.
+
+    The name of a shard ends in `-shard-2-of-4`.
+    """
+    data = planned.identity.as_json
+    ending = ""
+    if planned.parent and planned.settings.shard:
+        data = {**planned.parent.as_json, "cluster_by": planned.settings.cluster_by}
+        shard = Shard.read(planned.settings.shard)
+        ending = f"-shard-{shard.number}-of-{shard.of}"
+    stem = data_stem(planned.dataset.sources[0])
+    checksum = canonical_sha256([judge.without_updates, data])
+    return below_runs(f"{stem}-{checksum[:_DIGITS]}{ending}")
+
+
+def pair_directory(baseline: Plan, run: Plan, judge: JudgeIdentity) -> Path:
+    """Return `runs/<stem of the first source>-<short hash of both data and judge>`."""
+    values = [judge.without_updates, baseline.identity.as_json, run.identity.as_json]
+    stem = data_stem(run.dataset.sources[0])
+    return below_runs(f"{stem}-{canonical_sha256(values)[:_DIGITS]}")
+
+
+def data_stem(source: str) -> str:
+    """Return the name of a data file without endings, as part of a directory's name."""
+    name = _ENDINGS.sub("", Path(source).name)
+    return _NOT_IN_NAMES.sub("-", name).strip("-.") or "data"
+
+
+def below_runs(name: str) -> Path:
+    """Return a directory in `runs`. Raises InputError for a link."""
+    path = RUNS / name
+    for place in (RUNS, path):
+        if place.is_symlink():
+            target = os.path.realpath(place)
+            raise InputError(
+                f"{place} is a link: the run and its texts would be written to {target}",
+                hint=f"if you want that, name the directory: {option('out', str(path))}",
+            )
+    return path

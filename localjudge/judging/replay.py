@@ -13,14 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
-from localjudge.judging.answers import StoredAnswers
+from localjudge.judging.answers import Replies, Reply, StoredAnswers, decide, select_tasks
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.judges import SingleJudge
 from localjudge.judging.jury import Jury
-from localjudge.judging.loop import ask, digest
-from localjudge.judging.questions import TaskRef, WordedTask, Wording, distinct
+from localjudge.judging.questions import TaskRef, WordedTask, Wording, ask, digest, distinct
 from localjudge.judging.settings import RunSettings
-from localjudge.judging.verdicts import Replies, Reply, decide, select_tasks
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run_directory.archive import altered_requests, stored_answers

@@ -16,7 +16,7 @@ from localjudge.errors import InputError
 from localjudge.judge.probes import probes
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging.judges import SingleJudge
-from localjudge.judging.loop import answers_in_order
+from localjudge.judging.questions import answers_in_order
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import PromptsIdentity, is_asked_as_registered
 from localjudge.run_directory.jury import KINDS, SMALLEST_SCALE, compute_scale

@@ -20,9 +20,9 @@ from localjudge.judge.profile_choice import ChosenProfile, choose
 from localjudge.judge.wording import Reasons, require
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.metric import Metric
+from localjudge.run_directory.calibration import CalibrationLike
 from localjudge.run_directory.environment import SettingsOfResults
 from localjudge.run_directory.run_record import RunLike, RunRecord
-from localjudge.run_directory.saved_calibrations import CalibrationLike
 from localjudge.text import Segmenter
 from localjudge.text.user_abbreviations import read_abbreviations
 from localjudge.types import JudgeWeight, Record, VerdictRule

@@ -1,7 +1,9 @@
 """Plan a run on data, or on the samples of the runs that it reuses.
 
-one run                  its samples, settings, metrics and judge, unless others are given
-all shards of one run    the same, with the samples of all shards in the order of the data
+    one run                  its samples, settings, metrics and judge, unless others are given
+    all shards of one run    the same, with the samples of all shards in the order of the data
+
+The settings and the judges are in the manifest of a run.
 """
 
 import heapq
@@ -11,30 +13,30 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from localjudge import model_registry
 from localjudge.dataset import Dataset, from_samples
 from localjudge.dataset.shards import Shard
-from localjudge.errors import InputError, RunDirectoryError
+from localjudge.errors import InputError, ModelError, RunDirectoryError
 from localjudge.judging.metric_choice import (
     add_criteria,
     choose_metrics,
     requested_metrics,
 )
 from localjudge.judging.plan import Data, Plan, group_samples, plan
-from localjudge.judging.settings import DATA_SETTINGS, ONE_HALF, RunSettings, settings_with
-from localjudge.judging.stored_settings import read_run_settings
+from localjudge.judging.settings import DATA_SETTINGS, ONE_HALF, RunSettings, checked, settings_with
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
 from localjudge.run_directory.archive import stored_rows
 from localjudge.run_directory.differences import format_differences, other_differences
-from localjudge.run_directory.directory import STORE
+from localjudge.run_directory.directory import MANIFEST, STORE, excerpt, validated
 from localjudge.run_directory.identity import DataIdentity
+from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Sample
 from localjudge.words import option, option_name
 
 _MAX_NAMES = 10
-
 
 _StoredSample = tuple[int, Sample, dict[str, Any]]
 """Position in the data, sample, and the columns that are not its fields."""
@@ -300,3 +302,53 @@ def _require_data(dataset: Dataset, expected: DataIdentity, where: str) -> None:
             f"the {count:,} samples in {where} differ from the {expected.rows:,} that were judged",
             hint="to find the changes: localjudge verify",
         )
+
+
+def read_run_settings(manifest: Manifest, **changed: Any) -> RunSettings:
+    """Return the settings of a run with changes.
+
+    Reads no file and joins no machine that the run names, because it may be foreign. Raises
+    RunDirectoryError for invalid or unsupported ones.
+    """
+    options = dict(changed)
+    if options.get("calibration"):
+        options.pop("threshold", None)  # with calibrations, the run's threshold is one half
+    changes = checked(options)
+    stored = dict(manifest.environment.settings)
+    for name in settings_with("typed"):
+        stored.pop(name, None)
+    values = {name: stored[name] for name in RunSettings.model_fields if name in stored}
+    if not manifest.judge.jury:
+        values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")
+    for name in changed:
+        values[name] = getattr(changes, name)
+    return validated(RunSettings, values, f"{MANIFEST}: settings")
+
+
+def find_judges(run: RunRecord) -> str | list[str]:
+    """Return the judge or judges named in the manifest.
+
+    Raises InputError without one, ModelError if a model is gone.
+    """
+    environment = run.manifest.environment
+    if environment.judges:
+        if environment.judge in model_registry.registered_juries():
+            return str(environment.judge)
+        return [_require_present(run, judge) for judge in environment.judges]
+    return _require_present(run, environment.judge)
+
+
+def _require_present(run: RunRecord, judge: str | None) -> str:
+    if judge is None:
+        message = f"{run.directory} does not name its judge"
+        raise InputError(message, hint=f"name it with {option('judge')}")
+    file = model_registry.locate(judge)
+    if file is not None and file.is_file():
+        return judge
+    checksum = excerpt((run.summary.judge.sha256 or "unknown")[:12])
+    model = f"{Path(judge).stem}, sha256 {checksum}"
+    where = "where it was"
+    if file is not None:
+        where = f"at {file}"
+    problem = f"the model of this run ({model}) is no longer {where}"
+    raise ModelError(problem, hint=f"give its new path with {option('judge', 'PATH')}")

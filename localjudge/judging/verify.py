@@ -17,27 +17,29 @@ from typing import Any
 from localjudge.engine.protocol import Engine
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError, OutOfResource
-from localjudge.judging.compare_files import MAX_PLACES, changed_rows, changed_values
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury
 from localjudge.judging.open_jury import JudgeNames, use_jury
 from localjudge.judging.replay import RepeatedAnswers, RowChange, replay_run
 from localjudge.judging.settings import RunSettings
-from localjudge.judging.stored_settings import find_judges, read_run_settings
-from localjudge.judging.verify_files import data_differences
+from localjudge.judging.stored_data import find_judges, read_run_settings
+from localjudge.judging.verify_files import (
+    MAX_PLACES,
+    changed_rows,
+    changed_values,
+    data_differences,
+)
 from localjudge.judging.verify_labels import LabelsCheck, check_labels
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.archive import stored_keys
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE
-from localjudge.run_directory.files import write_verification
+from localjudge.run_directory.files import VERIFICATION, Result, write_verification
 from localjudge.run_directory.identity import signature
-from localjudge.run_directory.label_file import LABELS
+from localjudge.run_directory.label_rows import LABELS
 from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.run_directory.summary import SUMMARY, Summary
-from localjudge.run_directory.totals import Totals
-from localjudge.run_directory.verification import VERIFICATION, Result
+from localjudge.run_directory.summary import SUMMARY, Summary, Totals
 from localjudge.types import JudgeCard, Record
 from localjudge.words import option_name
 

@@ -19,11 +19,15 @@ from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.resources import write_output
 from localjudge.run_directory.directory import excerpt, read_object, validated
-from localjudge.run_directory.files import last_verification
-from localjudge.run_directory.label_file import LabelFile, hash_first_labels, label_file
-from localjudge.run_directory.label_rows import LabelRow, now
+from localjudge.run_directory.files import VERIFICATION, VerifiedLabels, last_verification
+from localjudge.run_directory.label_rows import (
+    LabelFile,
+    LabelRow,
+    hash_first_labels,
+    label_file,
+    now,
+)
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.verification import VERIFICATION, VerifiedLabels
 from localjudge.types import Record
 from localjudge.words import numbered
 

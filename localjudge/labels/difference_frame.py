@@ -15,10 +15,10 @@ from statistics import NormalDist
 import numpy as np
 
 from localjudge.labels.units import UnitFrame
+from localjudge.stats.corrected import drawing_sizes
 from localjudge.stats.distributions import CONFIDENCE
-from localjudge.stats.drawing import drawing_sizes
 from localjudge.stats.interval import Floats
-from localjudge.stats.looks import MIN_PLANNED_LABELS
+from localjudge.stats.sequence import MIN_PLANNED_LABELS
 
 _POWER = 0.8
 _NO_WEIGHT = 1e-12

@@ -1,7 +1,7 @@
 """Draw statements to label, in proportion to the expected gain for the corrected means of a run.
 
 The size of a statement is the weight of its units in all metrics (root of the sum of squares),
-times the judge's uncertainty (`localjudge.stats.drawing`):
+times the judge's uncertainty (`localjudge.stats.corrected`):
 
     statement                     context_recall   faithfulness   unsure   size
     "It rises in Germany."               1/12           1/20        .49    .0476
@@ -22,8 +22,7 @@ import numpy as np
 
 from localjudge.errors import InputError
 from localjudge.labels.units import UnitFrame, UnitPlace, first_places
-from localjudge.stats.corrected import MIN_CLUSTERS
-from localjudge.stats.drawing import draw, drawing_sizes, strata_by_score
+from localjudge.stats.corrected import MIN_CLUSTERS, draw, drawing_sizes, strata_by_score
 from localjudge.stats.interval import Floats, Indices
 from localjudge.words import option_name
 

@@ -13,7 +13,7 @@ from localjudge.labels.difference_frame import (
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import MIN_CLUSTERS
 from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
-from localjudge.stats.looks import MIN_PLANNED_LABELS, look_at
+from localjudge.stats.sequence import MIN_PLANNED_LABELS, look_at
 from localjudge.words import numbered
 
 DIFFERENCES = (0.05, 0.1)

@@ -22,7 +22,7 @@ import numpy as np
 from localjudge.errors import DataError
 from localjudge.run_directory.calibration import Figure, LabelSavings
 from localjudge.stats import agreement
-from localjudge.stats.drawing import STRATA, strata_by_score
+from localjudge.stats.corrected import STRATA, strata_by_score
 from localjudge.stats.interval import (
     Floats,
     Indices,
@@ -31,7 +31,7 @@ from localjudge.stats.interval import (
     Statistic,
     statistic_intervals,
 )
-from localjudge.stats.threshold import best_threshold, held_out_decisions
+from localjudge.stats.stacking import best_threshold, held_out_decisions
 from localjudge.words import three_digits
 
 _ONE_HALF = 0.5

@@ -19,7 +19,7 @@ from localjudge.labels.shown_texts import find_metrics, shown_texts, split_answe
 from localjudge.labels.units import UnitFrame, UnitPlace, first_places, unit_frames, verdicts_at
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.run_directory.texts_read import texts_read
+from localjudge.run_directory.run_rows import texts_read
 from localjudge.words import suggestion
 
 

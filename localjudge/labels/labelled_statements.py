@@ -5,11 +5,9 @@ from typing import Any
 
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.units import UnitPlace, unit_frames
-from localjudge.run_directory.label_file import stored_labels
-from localjudge.run_directory.label_rows import LabelRow
+from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.result_rows import VerdictRow
-from localjudge.run_directory.run_cache import cached_by_run
-from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_record import RunRecord, cached_by_run
 from localjudge.types import Label, Record
 
 

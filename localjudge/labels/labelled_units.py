@@ -9,10 +9,16 @@ import numpy as np
 
 from localjudge.labels.drawing import DrawnStatement
 from localjudge.labels.units import UnitFrame
-from localjudge.stats.corrected import JudgedUnits, PredictionPowered, prediction_powered
-from localjudge.stats.drawing import STRATA, inclusion_probabilities, strata_by_score
+from localjudge.stats.corrected import (
+    STRATA,
+    JudgedUnits,
+    PredictionPowered,
+    inclusion_probabilities,
+    prediction_powered,
+    strata_by_score,
+)
 from localjudge.stats.interval import Indices, mean_interval, share_interval
-from localjudge.stats.looks import MIN_PLANNED_LABELS, Look, look_at
+from localjudge.stats.sequence import MIN_PLANNED_LABELS, Look, look_at
 
 
 def sampling_weights(

@@ -24,13 +24,14 @@ from localjudge.labels.label_drawings import carry_over
 from localjudge.labels.label_sheet import CLOSEST, EVIDENCE_SEEN, PLANNED, SheetRow
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.units import UnitFrame, statement_keys
-from localjudge.run_directory.label_file import append_labels, stored_labels
 from localjudge.run_directory.label_rows import (
     Decision,
     EvidenceSeen,
     LabelRow,
+    append_labels,
     name_annotator,
     now,
+    stored_labels,
 )
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Label

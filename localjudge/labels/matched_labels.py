@@ -8,10 +8,8 @@ from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawnStatement
 from localjudge.labels.label_drawings import count_undrawn, labelled_drawings, list_passed_over
 from localjudge.labels.units import UnitFrame, statement_keys, unit_frames
-from localjudge.run_directory.label_file import stored_labels
-from localjudge.run_directory.label_rows import LabelRow, planned_statements
-from localjudge.run_directory.run_cache import cached_by_run
-from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.label_rows import LabelRow, planned_statements, stored_labels
+from localjudge.run_directory.run_record import RunRecord, cached_by_run
 
 
 class MatchedLabels(NamedTuple):

@@ -13,8 +13,12 @@ from localjudge.labels.label_sheet import SheetLabel, is_whole, read_sheet
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.match_sheet import decision_values, list_places, match_sheet
 from localjudge.labels.units import statement_keys
-from localjudge.run_directory.label_file import append_labels, stored_labels
-from localjudge.run_directory.label_rows import LabelRow, name_annotator
+from localjudge.run_directory.label_rows import (
+    LabelRow,
+    append_labels,
+    name_annotator,
+    stored_labels,
+)
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.text.folding import clean, damaged_forms, look_alikes
 from localjudge.types import Label

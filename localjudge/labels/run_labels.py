@@ -8,10 +8,8 @@ from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean, correct_mean
 from localjudge.labels.labelling_time import seconds_a_label
 from localjudge.labels.matched_labels import match_labels
-from localjudge.run_directory.label_file import stored_labels
-from localjudge.run_directory.label_rows import LabelRow
-from localjudge.run_directory.run_cache import cached_by_run
-from localjudge.run_directory.run_record import RunRecord, as_run
+from localjudge.run_directory.label_rows import LabelRow, stored_labels
+from localjudge.run_directory.run_record import RunRecord, as_run, cached_by_run
 from localjudge.types import Record
 from localjudge.words import numbered, option_name
 

@@ -22,11 +22,9 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 
 from localjudge.labels.shown_texts import find_metrics, statement_key
-from localjudge.run_directory.column_values import column_values
-from localjudge.run_directory.evaluations import Evaluation, verdict_rows
-from localjudge.run_directory.result_rows import VerdictRow
+from localjudge.run_directory.result_rows import Evaluation, VerdictRow, verdict_rows
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import unknown_sample
+from localjudge.run_directory.run_rows import column_values, unknown_sample
 from localjudge.stats.interval import Floats, Indices
 from localjudge.types import Sample, Scored, Verdict
 

@@ -15,7 +15,7 @@ from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
-from localjudge.judging.run_names import FIRST_RUN
+from localjudge.judging.plan import FIRST_RUN
 from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import alterations
 from localjudge.labels.corrected_mean import CorrectedMean
@@ -37,16 +37,14 @@ from localjudge.report.messages import Messages
 from localjudge.report.overview import overview
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.verify_report import check_report
-from localjudge.run_directory.column_values import NO_VALUE
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE, file_sha256
 from localjudge.run_directory.examination import find_examination
-from localjudge.run_directory.files import last_verification
-from localjudge.run_directory.label_file import LABELS, label_file
-from localjudge.run_directory.label_rows import now
+from localjudge.run_directory.files import VERIFICATION, LastVerification, last_verification
+from localjudge.run_directory.label_rows import LABELS, label_file, now
 from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import NO_VALUE
 from localjudge.run_directory.summary import SUMMARY
-from localjudge.run_directory.verification import VERIFICATION, LastVerification
 from localjudge.types import Language
 from localjudge.words import as_typed, call, option
 

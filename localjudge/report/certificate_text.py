@@ -8,9 +8,9 @@ from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.evidence_use import EvidenceUse
 from localjudge.labels.label_counts import SMALLEST_SHOWN, LabelCounts
 from localjudge.report.messages import Messages
+from localjudge.run_directory.environment import Origin
 from localjudge.run_directory.examination import Examination
 from localjudge.run_directory.identity import UNPROVED
-from localjudge.run_directory.origins import Origin
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import USES, JudgeCard
 from localjudge.words import percent

@@ -34,11 +34,10 @@ from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.slice_views import slices_table
 from localjudge.report.static_samples import static_samples
 from localjudge.report.worst_samples import WorstSample, worst_samples
-from localjudge.run_directory.files import last_verification
-from localjudge.run_directory.label_file import label_file
+from localjudge.run_directory.files import LastVerification, last_verification
+from localjudge.run_directory.label_rows import label_file
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.totals import NEAR
-from localjudge.run_directory.verification import LastVerification
+from localjudge.run_directory.summary import NEAR
 from localjudge.types import Record
 from localjudge.words import as_typed
 

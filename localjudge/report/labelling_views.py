@@ -11,7 +11,7 @@ from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead
 from localjudge.labels.shown_texts import AnswerAround
 from localjudge.report.terminal import Table, terminal
-from localjudge.run_directory.label_file import LABELS
+from localjudge.run_directory.label_rows import LABELS
 from localjudge.words import call, numbered, printable_lines
 
 EVIDENCE_KEY = "e"

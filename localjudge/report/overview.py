@@ -38,9 +38,9 @@ from localjudge.report.remarks import (
     reason_lines,
 )
 from localjudge.report.sentences import pooled_for_page, pooled_sentence, state_headline
+from localjudge.run_directory.files import LastVerification
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary
-from localjudge.run_directory.verification import LastVerification
 from localjudge.types import readable
 from localjudge.words import numbered
 

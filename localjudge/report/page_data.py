@@ -37,8 +37,7 @@ from localjudge.run_directory.result_rows import (
     select_context,
 )
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import iter_scored_samples
-from localjudge.run_directory.texts_read import texts_read
+from localjudge.run_directory.run_rows import iter_scored_samples, texts_read
 from localjudge.types import CONTEXT_FIELDS, Context, Sample, context_texts
 
 _SAMPLES_OF_A_LIST = 2_000

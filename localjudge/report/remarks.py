@@ -12,8 +12,7 @@ from localjudge.report.label_views import label_lines
 from localjudge.report.terminal import number
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.summary import MetricSummary, VerdictSummary
-from localjudge.run_directory.totals import NEAR, verdict_summary
+from localjudge.run_directory.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.text.claims import WITHOUT_CLAIM
 from localjudge.types import CLASSIFIER
 from localjudge.words import numbered, option, option_name, percent

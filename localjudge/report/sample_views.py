@@ -29,8 +29,7 @@ from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import read_sample_rows
-from localjudge.run_directory.texts_read import UnitPlace, texts_read
+from localjudge.run_directory.run_rows import UnitPlace, read_sample_rows, texts_read
 from localjudge.types import CONTEXT_FIELDS, Context, Label, Sample
 from localjudge.words import numbered, printable, suggestion
 

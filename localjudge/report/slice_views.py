@@ -11,9 +11,9 @@ from localjudge.analysis.slices import Slice, Slices
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.report.remarks import ALWAYS_VALID, judge_lines, select_metrics
 from localjudge.report.terminal import Table, interval_cells
-from localjudge.run_directory.column_values import NO_VALUE
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import NO_VALUE
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.text.folding import look_alikes
 

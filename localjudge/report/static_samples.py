@@ -19,7 +19,7 @@ from localjudge.report.sample_views import describe_score, remark_on
 from localjudge.report.terminal import number
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow, select_context
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.texts_read import UnitPlace, texts_read
+from localjudge.run_directory.run_rows import UnitPlace, texts_read
 from localjudge.types import Sample, context_texts
 from localjudge.words import printable_lines
 

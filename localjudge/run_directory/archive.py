@@ -19,6 +19,8 @@ from localjudge.run_directory.directory import (
 from localjudge.run_directory.request_keys import RequestKeys, canonical_sha256
 from localjudge.run_directory.store import storable
 from localjudge.run_directory.store_reader import (
+    ALL_REQUESTS,
+    PROMPT,
     AskedUnit,
     AskedWindow,
     parse_json,
@@ -27,7 +29,6 @@ from localjudge.run_directory.store_reader import (
     select_answers,
     select_windows,
 )
-from localjudge.run_directory.store_tables import ALL_REQUESTS, PROMPT
 from localjudge.types import Answer, NoAnswer, Sample
 
 _Row = TypeVar("_Row")

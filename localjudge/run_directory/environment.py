@@ -1,23 +1,23 @@
 """The unsigned part of a manifest: everything that cannot change a number.
 
 It has the origin of judge and data, the settings that are used without a judge, the processes that
-worked on the run, and the machine.
+worked on the run, and the machine. `list_origins` says what a run has from before its last command.
 """
 
 import os
 import platform
-from typing import Annotated, Any, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, FiniteFloat, NonNegativeInt, model_validator
 
 from localjudge.metrics.criterion import Criterion, read_criteria
 from localjudge.resources import criterion_files
-from localjudge.run_directory.calibration import Calibration
-from localjudge.run_directory.identity import DataIdentity, package_versions
-from localjudge.run_directory.manifest_part import ManifestPart
-from localjudge.run_directory.saved_calibrations import read_calibrations, saved_calibrations
+from localjudge.run_directory.calibration import Calibration, read_calibrations, saved_calibrations
+from localjudge.run_directory.directory import excerpt
+from localjudge.run_directory.identity import DataIdentity, ManifestPart, package_versions
 from localjudge.types import Record
-from localjudge.words import Setting
+from localjudge.words import Setting, numbered
 
 
 class SettingsOfResults(Record):
@@ -157,3 +157,48 @@ def host() -> dict[str, Any]:
         "processors": os.cpu_count(),
         "python": platform.python_version(),
     }
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Answers or labels of a run from before its last command.
+
+    `count` of `total` are from the run or annotator `name`.
+    """
+
+    kind: Literal["reused", "stored", "labels"]
+    count: int
+    total: int
+    name: str
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether this is more than some answers by an earlier command, such as a dry run."""
+        return self.kind != "stored" or self.count >= self.total
+
+    def __str__(self) -> str:
+        if self.kind == "reused":
+            return f"{self.count:,} of {self.total:,} answers were reused from {self.name}"
+        if self.kind == "stored":
+            return f"{self.count:,} of {self.total:,} answers were stored by earlier commands"
+        return f"{numbered(self.count, 'label')} of {self.name} stored before the last command"
+
+
+def list_origins(environment: Environment) -> list[Origin]:
+    """Return the sources of a run's answers and labels before the last command."""
+    origins: list[Origin] = []
+    answers = environment.answers or AnswersUsed(asked=0, reused={})
+    reused = sum(answers.reused.values())
+    total = answers.asked + reused
+    for source, count in answers.reused.items():
+        origins.append(Origin("reused", count, total, excerpt(source)))
+    if environment.sessions:
+        last = environment.sessions[-1]
+        stored = last.answers_before - reused
+        if last.asked is not None:  # the last command may have reused some itself
+            stored = answers.asked - last.asked
+        if stored > 0:
+            origins.append(Origin("stored", stored, total, ""))
+        for name, count in last.labels_before.items():
+            origins.append(Origin("labels", count, count, excerpt(name)))
+    return origins

@@ -17,7 +17,7 @@ from math import fsum
 
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import BuiltIn, Metric
-from localjudge.run_directory.evaluations import Evaluation
+from localjudge.run_directory.result_rows import Evaluation
 from localjudge.types import Scored, Unit, Verdict, VerdictRule
 
 

@@ -7,6 +7,9 @@
     verification.json   by `verify`, after that
 
 Every function that reads raises RunDirectoryError for invalid content.
+
+The checksums in manifest.json show that files are unchanged and belong together. Only `verify`
+detects a file that was changed together with its checksum.
 """
 
 import hashlib
@@ -14,11 +17,13 @@ import json
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import NonNegativeInt
 
+from localjudge import model_registry
 from localjudge.errors import RunDirectoryError
 from localjudge.resources import write_output
 from localjudge.run_directory.directory import (
@@ -28,29 +33,63 @@ from localjudge.run_directory.directory import (
     read_object,
     validated,
 )
-from localjudge.run_directory.evaluations import Evaluation, score_rows, verdict_rows
+from localjudge.run_directory.identity import signature
 from localjudge.run_directory.label_rows import now
 from localjudge.run_directory.manifest import MANIFEST_VERSION, Manifest
 from localjudge.run_directory.result_rows import (
     EVIDENCE,
     SCORES,
     VERDICTS,
+    Evaluation,
     EvidenceRow,
     json_line,
     row_files,
+    score_rows,
+    verdict_rows,
 )
 from localjudge.run_directory.summary import SUMMARY, SUMMARY_VERSION, Summary
-from localjudge.run_directory.verification import (
-    VERIFICATION,
-    LastVerification,
-    Result,
-    VerifiedLabels,
-)
 from localjudge.run_directory.writing import PartFile, remove_file, write_file
 from localjudge.types import Record
 
+_VERIFY = "to find the changed parts: localjudge verify"
+
+Result = Literal["bit-identical", "same verdicts", "different"]
+VERIFICATION = "verification.json"
 _SO_FAR = "so-far.json"
 _Object = TypeVar("_Object", Manifest, Summary)
+
+
+class VerifiedLabels(Record):
+    """The labels at a verification: the rows, bytes (`size`) and sha256 of `labels.jsonl`.
+
+    `drawings_sha256` is the sha256 of the settings of their drawings.
+    """
+
+    rows: int
+    size: int
+    sha256: str
+    drawings_sha256: str
+    when: str
+
+
+class LastVerification(Record):
+    """`verification.json`: `asked_again` of the `stored` answers were repeated on `machine`.
+
+    The checksum of the manifest, which contains the checksums of the result files, identifies the
+    run.
+    """
+
+    schema_version: int = 1
+    result: Result
+    when: str
+    asked_again: int
+    stored: int
+    machine: str
+    manifest_sha256: str
+    labels: VerifiedLabels | None = None
+
+    def is_about(self, directory: Path) -> bool:
+        return self.manifest_sha256 == file_sha256(directory / MANIFEST)
 
 
 class RowsSoFar(Record):
@@ -199,3 +238,60 @@ def last_verification(directory: Path) -> LastVerification | None:
     if not os.path.lexists(path):
         return None
     return validated(LastVerification, read_object(path), str(path))
+
+
+def check_files(
+    directory: Path, summary: Summary, manifest: Manifest, row_files: Iterable[str]
+) -> None:
+    """Raise RunDirectoryError unless the files of a finished run are unchanged and fit together."""
+    comparisons = chain(_compare_summary(summary, manifest), _compare_manifest(manifest))
+    for name, value, in_manifest in comparisons:
+        if value != in_manifest:
+            problem = f"{name}: {excerpt(value)}, but {excerpt(in_manifest)} in manifest.json"
+            raise RunDirectoryError(
+                f"the files in {directory} do not belong to one run: {problem}",
+                hint=_VERIFY,
+            )
+    for name in (SUMMARY, *row_files):
+        file = directory / name
+        if file_sha256(file) != manifest.environment.files.get(name):
+            problem = "was changed: its sha256 differs from manifest.json"
+            raise RunDirectoryError(f"{file} {problem}", hint=_VERIFY)
+
+
+def _compare_summary(summary: Summary, manifest: Manifest) -> Iterator[tuple[str, object, object]]:
+    """Yield what summary and manifest both state, with both values."""
+    judge = manifest.judge
+    yield "signature", summary.signature, manifest.signature
+    yield "threshold", summary.threshold, judge.threshold
+    yield "thresholds", summary.thresholds, judge.thresholds
+    yield "number of samples", summary.samples, manifest.data.rows
+    yield "metrics", sorted(summary.metrics), sorted(judge.metrics)
+    yield "sha256 of the judge", summary.judge.sha256, judge.engine.model_sha256
+    if not summary.judge.caution:
+        caution = _expected_caution(summary, manifest)
+        yield "caution about the judge", summary.judge.caution, caution
+
+
+def _compare_manifest(manifest: Manifest) -> Iterator[tuple[str, object, object]]:
+    """Yield the parts of a manifest with the checksums that it states for them."""
+    sums = {}
+    for name, metric in manifest.judge.metrics.items():
+        if metric.criterion_sha256:
+            sums[name] = metric.criterion_sha256
+    criteria = {name: criterion.sha256 for name, criterion in manifest.criteria.items()}
+    yield "criteria", criteria, sums
+    calibrations = {}
+    for calibration in manifest.environment.settings.calibration:
+        calibrations[calibration.question] = calibration.sha256
+    yield "calibrations", calibrations, manifest.judge.calibrations
+    parts = signature(manifest.judge, manifest.data)
+    yield "signature of its parts", parts, manifest.signature
+
+
+def _expected_caution(summary: Summary, manifest: Manifest) -> str | None:
+    if manifest.judge.jury:
+        return manifest.card.caution
+    if model_registry.packaged_as(str(summary.judge.sha256)) is None:
+        return None
+    return manifest.card.caution

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from types import MappingProxyType
 from typing import Annotated, Any, Self
 
-from pydantic import Field, PlainSerializer
+from pydantic import Field, PlainSerializer, SerializerFunctionWrapHandler, model_serializer
 
 from localjudge import model_registry
 from localjudge.errors import InputError
@@ -27,15 +27,35 @@ from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import Metric, get_options
 from localjudge.run_directory.jury import NO_DECISIONS
-from localjudge.run_directory.manifest_part import ManifestPart
 from localjudge.run_directory.request_keys import canonical_sha256
-from localjudge.types import NO_MODEL, Combination, JudgeCard, VerdictRule
+from localjudge.types import NO_MODEL, Combination, JudgeCard, Record, VerdictRule
 
 UNPROVED = "bytes not proved"
 _DIGITS = 8
 _CombinationAsObject = Annotated[Combination, PlainSerializer(Combination._asdict)]
 """Pydantic would write a named tuple as a list."""
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
+
+
+class ManifestPart(Record, extra="allow", strict=True):
+    """Part of a manifest. Fields without a value are not written, so they are not signed either.
+
+    Engines and metrics add fields, which follow the declared ones.
+    """
+
+    @model_serializer(mode="wrap")
+    def _only_set_fields(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = serialize(self)
+        return {name: value for name, value in values.items() if name in self.model_fields_set}
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+    def changed(self, **values: Any) -> Self:
+        """Return a copy with other values, which are validated."""
+        present = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**{**present, **values})
 
 
 class EngineIdentity(ManifestPart):

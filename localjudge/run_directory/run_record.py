@@ -1,13 +1,18 @@
-"""Open a run, and read its summary, rows and samples."""
+"""Open a run, and read its summary, rows and samples.
+
+Results computed from a run are kept while this run is in use, and no longer.
+"""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 from pydantic import TypeAdapter
 
@@ -21,7 +26,6 @@ from localjudge.run_directory.archive import (
     stored_samples,
 )
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
-from localjudge.run_directory.consistency import check_files
 from localjudge.run_directory.directory import (
     BY_HAND,
     MANIFEST,
@@ -30,17 +34,17 @@ from localjudge.run_directory.directory import (
     part_path,
     placed_rows,
 )
-from localjudge.run_directory.evaluations import (
-    Evaluation,
-    join_rows,
-    score_rows,
-    with_evidence,
-)
+from localjudge.run_directory.environment import Origin, list_origins
 from localjudge.run_directory.examination import with_examination
 from localjudge.run_directory.expected import with_expected
-from localjudge.run_directory.files import RowsSoFar, read_manifest, read_summary, rows_so_far
-from localjudge.run_directory.manifest import Manifest
-from localjudge.run_directory.origins import Origin, list_origins
+from localjudge.run_directory.files import (
+    RowsSoFar,
+    check_files,
+    read_manifest,
+    read_summary,
+    rows_so_far,
+)
+from localjudge.run_directory.manifest import Manifest, Sampling
 from localjudge.run_directory.result_rows import (
     EVIDENCE,
     EVIDENCE_ROWS,
@@ -48,17 +52,28 @@ from localjudge.run_directory.result_rows import (
     SCORES,
     VERDICT_ROWS,
     VERDICTS,
+    Evaluation,
     EvidenceRow,
     ScoreRow,
     VerdictRow,
+    join_rows,
     row_files,
+    score_rows,
+    with_evidence,
 )
-from localjudge.run_directory.sampling import Sampling
-from localjudge.run_directory.summary import SUMMARY, MetricSummary, Summary
-from localjudge.run_directory.totals import Totals, allowed_failures
+from localjudge.run_directory.summary import (
+    SUMMARY,
+    MetricSummary,
+    Summary,
+    Totals,
+    allowed_failures,
+)
 from localjudge.types import JudgeCard, Sample, VerdictRule
 from localjudge.words import numbered, printable, suggestion, three_digits
 
+_RESULTS_EACH = 8
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 _SHOWN = 4
 _Row = TypeVar("_Row", ScoreRow, VerdictRow, EvidenceRow, dict[str, Any])
 _KEYS = TypeAdapter(dict[str, Any])
@@ -378,3 +393,30 @@ def seconds_per_verdict(run: RunRecord) -> float | None:
     if not asked or not seconds:
         return None
     return seconds / asked
+
+
+def cached_by_run(
+    compute: Callable[Concatenate[RunRecord, _Arguments], _Result],
+) -> Callable[Concatenate[RunRecord, _Arguments], _Result]:
+    """Remember the last results for each run, by the other arguments, which must be hashable.
+
+    Unlike with `lru_cache`, a run and its temporary folder can be freed.
+    """
+    results_by_run: WeakKeyDictionary[RunRecord, OrderedDict[Hashable, _Result]] = (
+        WeakKeyDictionary()
+    )
+
+    @wraps(compute)
+    def cached(
+        run: RunRecord, /, *arguments: _Arguments.args, **options: _Arguments.kwargs
+    ) -> _Result:
+        results = results_by_run.setdefault(run, OrderedDict())
+        key = (arguments, tuple(sorted(options.items())))
+        if key not in results:
+            results[key] = compute(run, *arguments, **options)
+        results.move_to_end(key)
+        while len(results) > _RESULTS_EACH:
+            results.popitem(last=False)
+        return results[key]
+
+    return cached

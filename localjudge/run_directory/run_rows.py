@@ -1,21 +1,41 @@
-"""Rows of a run beside its samples, of one sample, and from the middle of a file."""
+"""Rows of a run beside its samples, of one sample, and from the middle of a file.
 
-from collections.abc import Iterator
+columns     values of a column of the data, for slices of the samples
+texts read  what a reader has read for a unit, in place of all its texts:
+            question    <s>{share} The Danube passes Ulm. </s> Ulm lies on ... </s>
+            read                                               Ulm lies on ...
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
+from typing import Any
 
-from localjudge.errors import RunDirectoryError
-from localjudge.run_directory.archive import stored_ids
+from localjudge.dataset.missing import is_blank
+from localjudge.dataset.paths import MISSING, lookup
+from localjudge.dataset.problems import UNKNOWN, group_name
+from localjudge.errors import InputError, RunDirectoryError
+from localjudge.evidence.nearest import MARK
+from localjudge.run_directory.archive import stored_ids, stored_user_texts
 from localjudge.run_directory.directory import STORE, excerpt
-from localjudge.run_directory.evaluations import with_evidence
 from localjudge.run_directory.result_rows import (
     SCORES,
     VERDICT_ROWS,
     VERDICTS,
     ScoreRow,
     VerdictRow,
+    with_evidence,
 )
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.types import Sample
+from localjudge.text.character_references import read_characters
+from localjudge.text.folding import common_spellings, fold
+from localjudge.types import Sample, context_texts
+from localjudge.words import suggestion
+
+UnitPlace = tuple[str, int]
+"""Metric and position of a verdict of a sample."""
+
+MAX_SLICES = 1_000
+NO_VALUE = "(none)"
 
 
 def iter_scored_samples(run: RunRecord) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
@@ -65,3 +85,102 @@ def read_verdicts_at(run: RunRecord, place: int) -> list[VerdictRow]:
             break
         verdicts.append(row)
     return verdicts
+
+
+def texts_read(
+    run: RunRecord, sample: Sample, verdicts: Iterable[VerdictRow]
+) -> dict[UnitPlace, str]:
+    """Return what the readers of a run have read for these verdicts of a sample.
+
+    Empty for judges that read everything.
+    """
+    readers: list[int] = []
+    for place, judge in enumerate(run.manifest.judge.judges):
+        if judge.judge.nearest is not None:
+            readers.append(place)
+    if not readers:
+        return {}
+    asked: dict[UnitPlace, list[str]] = {}
+    for metric, position, text in stored_user_texts(run.directory / STORE, sample.id, readers):
+        asked.setdefault((metric, position), []).append(text)
+    read: dict[UnitPlace, str] = {}
+    for verdict in verdicts:
+        unit = (verdict.metric, verdict.position or 0)
+        shown = [read_characters(text).text for text in _texts_for(sample, verdict)]
+        texts = [text for text in asked.get(unit, ()) if _is_from(text, shown)]
+        if texts:  # a verbatim statement is in the texts, too, and shorter than what was read
+            read[unit] = max(texts, key=len)
+    return read
+
+
+def _texts_for(sample: Sample, verdict: VerdictRow) -> tuple[str, ...]:
+    if verdict.against == "reference":
+        return (sample.reference or "",)
+    if verdict.against == "response":
+        return (sample.response or "",)
+    return context_texts(sample.retrieved_contexts)
+
+
+def _is_from(text: str, shown: Sequence[str]) -> bool:
+    """Return whether each part of a text is in one of the shown texts."""
+    return all(any(part in each for each in shown) for part in text.split(MARK))
+
+
+def column_values(run: RunRecord, column: str) -> dict[str, str | None]:
+    """Return the value of each sample, or None if it is empty.
+
+    Values that look the same get one spelling.
+    """
+    values: dict[str, str | None] = {}
+    distinct: set[str] = set()
+    columns: dict[str, None] = {}
+    exists = False
+    for sample_id, extras in run.iter_extras():
+        columns.update(dict.fromkeys(extras))
+        cell = lookup(extras, column, MISSING)
+        exists = exists or cell is not MISSING
+        value = _read_value(cell, column, sample_id)
+        values[sample_id] = value
+        if value is not None:
+            distinct.add(value)
+        if len(distinct) > MAX_SLICES:
+            name = excerpt(column)
+            raise InputError(
+                f"the column {name} has more than {MAX_SLICES:,} different values",
+                hint="name a column with fewer values, such as a topic",
+            )
+    if not exists:
+        raise _no_column(column, columns)
+    spellings = common_spellings(filter(None, values.values()))
+    respelled = {value: spellings[fold(value)] or None for value in distinct}
+    for sample_id, value in values.items():
+        if value is not None:
+            values[sample_id] = respelled[value]
+    return values
+
+
+def _read_value(cell: Any, column: str, sample_id: str) -> str | None:
+    """Return a cell as text, or None without a value."""
+    if cell is MISSING or is_blank(cell):
+        return None
+    if isinstance(cell, int | float):
+        cell = group_name(cell)
+    if isinstance(cell, str) and not cell.startswith(UNKNOWN):
+        return cell
+    name = excerpt(column)
+    raise InputError(
+        f"the column {name} of the sample {excerpt(sample_id)} is neither text nor a number",
+        hint=f"name a value inside an object with a dot: {name}.NAME",
+    )
+
+
+def _no_column(column: str, columns: Iterable[str]) -> InputError:
+    names = list(columns)
+    hint = "its data has no extra columns"
+    if names:
+        hint = suggestion(column, names, "its columns", show=excerpt)
+    return InputError(f"the run has no column {excerpt(column)}", hint=hint)
+
+
+def slice_order(samples: int, value: str | None) -> tuple[int, bool, str]:
+    return -samples, value is None, value or ""

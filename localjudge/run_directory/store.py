@@ -19,6 +19,15 @@ from localjudge.run_directory.directory import MAX_VALUE_BYTES, excerpt
 from localjudge.run_directory.request_keys import KeyedRequest
 from localjudge.run_directory.store_reader import (
     DAMAGED,
+    PUT_ANSWER,
+    PUT_NODE,
+    PUT_REQUEST,
+    PUT_REUSED,
+    PUT_SAMPLE,
+    PUT_SHAPE,
+    PUT_UNIT,
+    TABLES,
+    VERSION,
     AskedUnit,
     AskedWindow,
     check_version,
@@ -29,17 +38,6 @@ from localjudge.run_directory.store_reader import (
     select_answers,
     select_named,
     select_windows,
-)
-from localjudge.run_directory.store_tables import (
-    PUT_ANSWER,
-    PUT_NODE,
-    PUT_REQUEST,
-    PUT_REUSED,
-    PUT_SAMPLE,
-    PUT_SHAPE,
-    PUT_UNIT,
-    TABLES,
-    VERSION,
 )
 from localjudge.types import Answer, NoAnswer, Node
 from localjudge.words import option

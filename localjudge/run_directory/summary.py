@@ -1,14 +1,29 @@
 """`summary.json`: the mean of each metric with its interval, and how clear the verdicts are."""
 
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from localjudge.types import JudgeCard, Record
+from localjudge.run_directory.jury import is_divided
+from localjudge.run_directory.manifest import Sampling
+from localjudge.run_directory.result_rows import Evaluation, VerdictRow
+from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, Verdict, VerdictRule
 
 if TYPE_CHECKING:
     from localjudge.stats.interval import Interval
 
+if TYPE_CHECKING:
+    from localjudge.stats.interval import Interval
+
+
+NEAR = 0.1
+"""A verdict within this distance is near the threshold."""
+_ALL = Sampling()
+_ONE_IN = 100
+"""One failed sample is allowed among this many samples by default."""
 SUMMARY = "summary.json"
 SUMMARY_VERSION = 1
 ALL_JUDGED = "all samples are judged"
@@ -111,3 +126,183 @@ class Summary(Record, extra="ignore"):
 
     def failed_beyond(self, allowed: int) -> tuple[str, ...]:
         return tuple(name for name, metric in self.metrics.items() if metric.failed > allowed)
+
+
+def allowed_failures(max_failed: int | None, samples: int) -> int:
+    """Return the number of samples that may fail before a mean is withheld.
+
+    It is `max_failed`, or 1 % of the samples if None.
+    """
+    if max_failed is None:
+        return samples // _ONE_IN
+    return max_failed
+
+
+class Totals:
+    """Running totals for a summary, in 16 to 20 bytes for each score.
+
+    They do not depend on the order of the evaluations.
+    """
+
+    def __init__(
+        self,
+        metric_names: Iterable[str],
+        rule: VerdictRule | Summary,
+        cluster_of: Mapping[str, str] | None = None,
+        rubrics: Collection[str] = (),
+        sampling: Sampling = _ALL,
+        max_failed: int | None = None,
+    ) -> None:
+        self._metrics = {
+            name: _MetricTotals(cluster_of, sampling, max_failed) for name in metric_names
+        }
+        self._rule = rule
+        self._rubrics = rubrics
+        self._verdicts = _VerdictTotals()
+        self.samples = 0
+
+    def add(self, evaluations: Iterable[Evaluation]) -> None:
+        ids = set()
+        for evaluation in evaluations:
+            ids.add(evaluation.sample_id)
+            metric = evaluation.metric
+            self._metrics[metric].add(evaluation)
+            threshold = None
+            if metric not in self._rubrics:
+                threshold = self._rule.thresholds.get(metric, self._rule.threshold)
+            for _, verdict in evaluation.units:
+                if isinstance(verdict, Verdict):
+                    self._verdicts.add(verdict, threshold)
+                elif verdict.valid_mass is not None:
+                    self._verdicts.add_valid_mass(verdict.valid_mass)
+        self.samples += len(ids)
+
+    @property
+    def metrics(self) -> dict[str, MetricSummary]:
+        return {name: totals.summary() for name, totals in self._metrics.items()}
+
+    def summary(self, signature: str, judge: JudgeCard, skipped_rows: int = 0) -> Summary:
+        return Summary(
+            signature=signature,
+            threshold=self._rule.threshold,
+            thresholds=dict(self._rule.thresholds),
+            samples=self.samples,
+            skipped_rows=skipped_rows,
+            judge=judge,
+            verdicts=self._verdicts.summary(),
+            metrics=self.metrics,
+        )
+
+
+class _MetricTotals:
+    def __init__(
+        self, cluster_of: Mapping[str, str] | None, sampling: Sampling, max_failed: int | None
+    ) -> None:
+        self._cluster_of = cluster_of
+        self._sampling = sampling
+        self._max_failed = max_failed
+        self._numbers: dict[str, int] = {}
+        self._values = array("d")
+        self._expected = array("d")
+        self._clusters = array("i")
+        self._undefined = self._failed = 0
+
+    def add(self, evaluation: Evaluation) -> None:
+        match evaluation.outcome:
+            case Scored(value=value, expected=expected):
+                self._values.append(value)
+                self._expected.append(expected)
+                if self._cluster_of is not None:
+                    group = self._cluster_of[evaluation.sample_id]
+                    self._clusters.append(self._numbers.setdefault(group, len(self._numbers)))
+            case Undefined():
+                self._undefined += 1
+            case Failed():
+                self._failed += 1
+
+    def summary(self) -> MetricSummary:
+        from localjudge.stats.interval import mean_bounds
+
+        interval = self._interval(self._values)
+        expected = interval
+        if self._expected != self._values:
+            expected = self._interval(self._expected)
+        bounds = None
+        if self._values or self._failed:
+            bounds = mean_bounds(self._values, self._failed)
+        return MetricSummary(
+            mean=interval and interval.mean,
+            ci95=interval and interval.limits,
+            scored=len(self._values),
+            undefined=self._undefined,
+            failed=self._failed,
+            bounds=bounds,
+            method=interval and interval.method,
+            clusters=interval and interval.clusters,
+            expected=expected and expected.mean,
+            expected_ci95=expected and expected.limits,
+        )
+
+    def _interval(self, values: "array[float]") -> "Interval | None":
+        """Return the interval of the mean, or None without scores or with too many failures."""
+        samples = len(self._values) + self._undefined + self._failed
+        is_withheld = self._failed > allowed_failures(self._max_failed, samples)
+        if not self._values or is_withheld:
+            return None
+        if self._cluster_of is None:
+            return self._sampling.interval(values)
+        return self._sampling.interval(values, self._clusters)
+
+
+class _VerdictTotals:
+    def __init__(self) -> None:
+        self._count = self._near = self._windowed = 0
+        self._of_juries = self._divided = 0
+        self._masses: Counter[float] = Counter()
+
+    def add(self, verdict: Verdict | VerdictRow, threshold: float | None) -> None:
+        if verdict.p_yes is not None and threshold is not None:
+            self._count += 1
+            self._near += abs(verdict.p_yes - threshold) <= NEAR
+            self._windowed += verdict.window is not None
+        if verdict.judges and threshold is not None:
+            self._of_juries += 1
+            self._divided += is_divided(verdict.judges)
+        if verdict.valid_mass is not None:
+            self.add_valid_mass(verdict.valid_mass)
+
+    def add_valid_mass(self, valid_mass: float) -> None:
+        self._masses[round(valid_mass, 4)] += 1
+
+    def summary(self) -> VerdictSummary:
+        near = None
+        if self._count:
+            near = self._near / self._count
+        divided = None
+        if self._of_juries:
+            divided = self._divided / self._of_juries
+        return VerdictSummary(
+            count=self._count,
+            near_threshold=near,
+            median_valid_mass=self._median_mass(),
+            windowed=self._windowed,
+            divided=divided,
+        )
+
+    def _median_mass(self) -> float | None:
+        """Return the lower median."""
+        total = self._masses.total()
+        count = 0
+        for mass in sorted(self._masses):
+            count += self._masses[mass]
+            if 2 * count >= total:
+                return mass
+        return None
+
+
+def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> VerdictSummary:
+    """Summarise these verdicts. `threshold` is None for levels."""
+    totals = _VerdictTotals()
+    for row in rows:
+        totals.add(row, threshold)
+    return totals.summary()

@@ -14,9 +14,9 @@ a pool: of a simulated judge, or of real verdicts on labelled statements.
     corrected       localjudge's drawing and correction
 
 These are intervals of a single look. `looked_at` simulates repeated looks, at planned numbers of
-labels (`localjudge.stats.looks`) or with an ordinary interval after every five labels. `in_slices`
-corrects the slices of a run by one drawing, and `pooled` the share of all units, where samples with
-more units have a smaller share of 1.
+labels (`localjudge.stats.sequence`) or with an ordinary interval after every five labels.
+`in_slices` corrects the slices of a run by one drawing, and `pooled` the share of all units, where
+samples with more units have a smaller share of 1.
 """
 
 import json
@@ -29,16 +29,18 @@ import numpy as np
 
 from localjudge.dataset.sources import Source
 from localjudge.labels.labelled_texts import read_labelled_texts
-from localjudge.stats.corrected import JudgedUnits, labels_alone, prediction_powered
-from localjudge.stats.distributions import CONFIDENCE
-from localjudge.stats.drawing import (
+from localjudge.stats.corrected import (
+    JudgedUnits,
     draw,
     inclusion_probabilities,
+    labels_alone,
+    prediction_powered,
     strata_by_score,
     uncertainty,
 )
+from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Floats, Indices, mean_interval
-from localjudge.stats.looks import LOOKS_WITHOUT_PLAN, look_at
+from localjudge.stats.sequence import LOOKS_WITHOUT_PLAN, look_at
 
 UNITS_OF_A_SAMPLE = (0.30, 0.35, 0.20, 0.08, 0.04, 0.03)
 _GROUP = 4

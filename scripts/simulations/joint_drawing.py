@@ -15,13 +15,11 @@ import numpy as np
 from corrected_coverage import UNITS_OF_A_SAMPLE, Pool
 
 from localjudge.stats.corrected import (
+    STRATA,
     JudgedUnits,
     PredictionPowered,
     corrected_change,
     corrected_difference,
-)
-from localjudge.stats.drawing import (
-    STRATA,
     draw,
     drawing_sizes,
     inclusion_probabilities,

@@ -11,7 +11,7 @@ from localjudge.labels.labelled_statements import disputed_statements, labelled_
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
-from localjudge.run_directory.label_file import append_labels, stored_labels
+from localjudge.run_directory.label_rows import append_labels, stored_labels
 from tests.analysis.conftest import JudgedRun, label, label_words, written
 from tests.analysis.labelled_runs import METRIC
 

@@ -22,7 +22,7 @@ from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.units import unit_frames
 from localjudge.metrics import catalog
-from localjudge.run_directory.label_file import stored_labels
+from localjudge.run_directory.label_rows import stored_labels
 from tests.analysis.conftest import JudgedRun
 
 ScriptedRun = Callable[..., Run]

@@ -20,8 +20,7 @@ from localjudge.report.certificate_text import describe_evidence_use
 from localjudge.report.label_page import write_label_page
 from localjudge.report.messages import Messages
 from localjudge.report.summary_views import summary_values, summary_view
-from localjudge.run_directory.label_file import LABELS, stored_labels
-from localjudge.run_directory.label_rows import planned_statements
+from localjudge.run_directory.label_rows import LABELS, planned_statements, stored_labels
 from localjudge.types import Language, VerdictRequest
 from tests.report.conftest import PageReader, printed
 

@@ -18,7 +18,7 @@ from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_labels
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
-from localjudge.run_directory.label_file import LABELS, append_labels, stored_labels
+from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
 from tests.conftest import OneJudge
 
 METRIC = "faithfulness"

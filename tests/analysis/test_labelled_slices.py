@@ -21,7 +21,7 @@ from localjudge.labels.labelling import Labelling
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.labels.units import unit_frames
 from localjudge.report.comparison_views import ONE_LOOK, comparison_view
-from localjudge.run_directory.label_file import stored_labels
+from localjudge.run_directory.label_rows import stored_labels
 from tests.analysis.conftest import label
 from tests.cli.conftest import called
 from tests.conftest import ScriptedRun

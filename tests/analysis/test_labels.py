@@ -33,10 +33,8 @@ from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import unit_frames
 from localjudge.report.verification_views import verification_view
-from localjudge.run_directory.files import RowsSoFar, last_verification
-from localjudge.run_directory.label_file import LABELS, append_labels, stored_labels
-from localjudge.run_directory.label_rows import LabelRow
-from localjudge.run_directory.verification import VERIFICATION
+from localjudge.run_directory.files import VERIFICATION, RowsSoFar, last_verification
+from localjudge.run_directory.label_rows import LABELS, LabelRow, append_labels, stored_labels
 from tests.analysis.conftest import JudgedRun, label, label_words, p_yes, written
 from tests.analysis.labelled_runs import METRIC, same_judge, truth
 

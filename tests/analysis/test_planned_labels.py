@@ -23,8 +23,7 @@ from localjudge.labels.run_labels import read_run_labels
 from localjudge.labels.units import unit_frames
 from localjudge.report.label_views import label_remarks
 from localjudge.report.next_step import next_step
-from localjudge.run_directory.label_file import stored_labels
-from localjudge.run_directory.label_rows import planned_statements
+from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.stats.corrected import prediction_powered
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import mean_interval

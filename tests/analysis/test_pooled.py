@@ -8,8 +8,8 @@ import pytest
 from localjudge import Run
 from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.report.sentences import pooled_for_page
-from localjudge.run_directory.label_file import stored_labels
-from localjudge.stats.drawing import inclusion_probabilities
+from localjudge.run_directory.label_rows import stored_labels
+from localjudge.stats.corrected import inclusion_probabilities
 from localjudge.stats.interval import mean_interval
 from tests.analysis.conftest import label
 from tests.analysis.labelled_runs import METRIC, make_run

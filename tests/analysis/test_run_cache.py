@@ -5,8 +5,7 @@ from typing import Any
 
 import localjudge
 from localjudge.labels.labelled_statements import labelled_statements
-from localjudge.run_directory.run_cache import cached_by_run
-from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_record import RunRecord, cached_by_run
 from tests.analysis.conftest import label
 from tests.analysis.labelled_runs import METRIC
 from tests.conftest import OneJudge, ScriptedRun

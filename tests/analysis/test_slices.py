@@ -14,7 +14,7 @@ from localjudge.errors import InputError
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.report.slice_views import slices_table
-from localjudge.run_directory import column_values
+from localjudge.run_directory import run_rows
 from localjudge.stats.paired import paired_difference
 from tests.cli.conftest import called
 from tests.conftest import ScriptedRun
@@ -150,7 +150,7 @@ def test_a_nested_or_missing_column_is_refused(tmp_path: Path, column: str, prob
 
 
 def test_too_many_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_values, "MAX_SLICES", 4)
+    monkeypatch.setattr(run_rows, "MAX_SLICES", 4)
     run = judged(tmp_path / "run", ROWS)
     assert len(slices(run, "topic").slices) == 2
     with pytest.raises(InputError, match="column doc has more than 4 "):

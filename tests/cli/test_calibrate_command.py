@@ -7,7 +7,7 @@ import localjudge
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.resources import demo_file
-from localjudge.run_directory.saved_calibrations import calibration_file, saved_calibrations
+from localjudge.run_directory.calibration import calibration_file, saved_calibrations
 from tests.cli.conftest import Call, write_rows
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]

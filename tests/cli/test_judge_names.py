@@ -10,7 +10,7 @@ import localjudge
 from localjudge import model_registry, resources
 from localjudge.errors import ModelError
 from localjudge.judging.judges import other_judges
-from localjudge.judging.stored_settings import find_judges
+from localjudge.judging.stored_data import find_judges
 from tests.cli.conftest import OPENINGS, Call, write_rows
 from tests.local_models.conftest import gguf, manifest, pulled, user
 

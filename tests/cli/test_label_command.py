@@ -16,7 +16,7 @@ import pytest
 from second_opinion import second_opinion
 
 from localjudge import Run
-from localjudge.run_directory.label_file import stored_labels
+from localjudge.run_directory.label_rows import stored_labels
 from localjudge.run_directory.run_record import RunRecord
 from tests.cli.conftest import Call, write_rows
 from tests.conftest import ScriptedRun

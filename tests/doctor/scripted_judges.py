@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from localjudge.doctor.cases import plain_cases
 from localjudge.doctor.examinee import Examinee
-from localjudge.doctor.plain_cases import plain_cases
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.scripted import ScriptedEngine
 from localjudge.judge import profile as prompts

@@ -12,8 +12,8 @@ import localjudge
 from localjudge import ScriptedEngine
 from localjudge.errors import DataError, InputError, RunDirectoryError
 from localjudge.judging.verify import verify_run as verify
-from localjudge.run_directory.calibration import Calibration
-from localjudge.run_directory.saved_calibrations import (
+from localjudge.run_directory.calibration import (
+    Calibration,
     calibration_file,
     read_calibration,
     read_calibrations,

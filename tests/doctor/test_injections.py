@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from localjudge.doctor.injections import (
+from localjudge.doctor.cases import (
     attacked_cases,
     attempts,
     check_injections,

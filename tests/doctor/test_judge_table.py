@@ -13,11 +13,16 @@ from localjudge.labels.judge_figures import label_savings
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.calibration_views import calibrations_view
-from localjudge.run_directory.calibration import Calibration
-from localjudge.run_directory.label_file import LABELS, append_labels, stored_labels
-from localjudge.run_directory.saved_calibrations import calibration_file
-from localjudge.stats.corrected import JudgedUnits, labels_alone, prediction_powered
-from localjudge.stats.drawing import STRATA, inclusion_probabilities, strata_by_score
+from localjudge.run_directory.calibration import Calibration, calibration_file
+from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
+from localjudge.stats.corrected import (
+    STRATA,
+    JudgedUnits,
+    inclusion_probabilities,
+    labels_alone,
+    prediction_powered,
+    strata_by_score,
+)
 from localjudge.stats.interval import LabelledScores
 
 SAMPLES = 30

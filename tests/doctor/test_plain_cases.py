@@ -3,8 +3,8 @@ from collections import Counter
 
 import pytest
 
+from localjudge.doctor.cases import check_plain_cases, plain_cases
 from localjudge.doctor.examinee import Examinee
-from localjudge.doctor.plain_cases import check_plain_cases, plain_cases
 from localjudge.engine.scripted import ScriptedEngine, unit_text
 from localjudge.progress import Progress
 from localjudge.types import Answer, VerdictRequest

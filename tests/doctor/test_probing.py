@@ -3,9 +3,14 @@ from collections.abc import Callable
 import pytest
 
 from localjudge.doctor import probing
-from localjudge.doctor.admission import admit_by_task, check_admission
 from localjudge.doctor.check_result import CheckResult
-from localjudge.doctor.probing import ProbeFigures, limits_json, measure_skill
+from localjudge.doctor.probing import (
+    ProbeFigures,
+    admit_by_task,
+    check_admission,
+    limits_json,
+    measure_skill,
+)
 from localjudge.judge.probes import Probe, passages, probe_tasks, probes, rearranged
 from localjudge.labels.recommended_uses import Skill
 from localjudge.stats.interval import Interval

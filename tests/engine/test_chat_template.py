@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.engine import chat_template as chat
+from localjudge.engine import tokens as chat
 from localjudge.errors import ModelError
 from localjudge.types import ChatEnds
 from tests.engine.conftest import attributions

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from localjudge import model_registry
-from localjudge.engine.classification import answer_from, answer_texts
-from localjudge.engine.llamacpp.classifier import LlamaCppClassifier
-from localjudge.engine.llamacpp.encoder import Encoder
+from localjudge.engine.llamacpp.classifier import LlamaCppClassifier, answer_from, answer_texts
+from localjudge.engine.llamacpp.context import Encoder
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.opening import can_judge, model_facts, open_engine
 from localjudge.engine.protocol import EngineSettings

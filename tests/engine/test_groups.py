@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from localjudge.cli.main import ExitCode
 from localjudge.engine.cluster import joined
-from localjudge.engine.groups import MAX_REPEATS, Group, ask_again, group_by_prefix
+from localjudge.engine.ray_engine import MAX_REPEATS, Group, ask_again, group_by_prefix
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judge import answer_grammars
 from localjudge.types import Node, Piece, VerdictRequest

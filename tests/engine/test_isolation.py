@@ -15,8 +15,8 @@ import random_model
 from bare_llama import BareModel
 from numpy.typing import NDArray
 
+from localjudge.engine.llamacpp.context import KVCache
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
 from localjudge.model_registry import ModelFile

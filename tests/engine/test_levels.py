@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from localjudge.engine.constraints import Choice, Constraints
-from localjudge.engine.decoding import ConstrainedAnswer
-from localjudge.engine.logits import nearest_label, read_verdict
+from localjudge.engine.decoding import ConstrainedAnswer, nearest_label, read_verdict
 from localjudge.judge import answer_grammars as grammars
 from tests.engine.conftest import OpenVocabulary
 

@@ -101,7 +101,7 @@ def test_the_estimate_of_a_classifier_matches_the_allocation(
 READ = """
 import re
 from localjudge.engine.llamacpp import gguf, memory
-from localjudge.engine.llamacpp.encoder import Encoder
+from localjudge.engine.llamacpp.context import Encoder
 from localjudge.engine.llamacpp.model import open_model
 
 def resident():
@@ -167,9 +167,9 @@ from localjudge import resources
 from localjudge.cli.main import main
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp import model
-from localjudge.engine.llamacpp.kv_cache import KVCache
+from localjudge.engine.llamacpp.context import KVCache
 from localjudge.errors import OutOfResource
-from localjudge.judging import job, loop
+from localjudge.judging import job, questions
 
 def leave(mebibytes):
     size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from localjudge import model_registry
 from localjudge.engine.constraints import Choice
+from localjudge.engine.decoding import greedy, nearest_label, read_verdict
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.self_check import SelfCheckResult
-from localjudge.engine.logits import greedy, nearest_label, read_verdict
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import answer_grammars as grammars

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.prompt_tree import TokenPath, depth_first, distinct_tokens, shared_nodes
+from localjudge.engine.prompts import TokenPath, depth_first, distinct_tokens, shared_nodes
 from tests.engine.conftest import Asker, ModelMaker, Opener
 
 pytestmark = pytest.mark.engine

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from localjudge.engine.constraints import Choice, Constraints
-from localjudge.engine.decoding import ConstrainedAnswer
+from localjudge.engine.decoding import ConstrainedAnswer, greedy, nearest_label, read_verdict
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.logits import greedy, nearest_label, read_verdict
 from localjudge.errors import ModelError
 from localjudge.judge import answer_grammars as grammars
 from localjudge.judge.wording import Reasons

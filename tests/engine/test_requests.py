@@ -1,6 +1,6 @@
 import pytest
 
-from localjudge.engine.requests import require_room
+from localjudge.engine.prompts import require_room
 from localjudge.errors import SampleError
 
 

@@ -12,7 +12,7 @@ import random_model
 import localjudge
 from localjudge.cli.main import main
 from localjudge.engine.llamacpp import self_check
-from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode
+from localjudge.engine.llamacpp.context import KVCache, RewindMode
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult
 from localjudge.engine.protocol import EngineSettings

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import random_model
 
-from localjudge.engine.chat_template import ChatTemplate
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
+from localjudge.engine.tokens import ChatTemplate
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.model_registry import ModelFile

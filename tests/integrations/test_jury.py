@@ -5,7 +5,7 @@ import pytest
 import localjudge
 from localjudge.errors import InputError
 from localjudge.integrations.conversion import check_options, open_judge
-from localjudge.run_directory.evaluations import verdict_rows
+from localjudge.run_directory.result_rows import verdict_rows
 
 ROW = {"id": "1", "response": "It is blue.", "retrieved_contexts": ["The river is blue."]}
 JUDGES = ["lexical", "reader"]

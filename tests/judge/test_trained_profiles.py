@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.chat_template import ChatTemplate
+from localjudge.engine.tokens import ChatTemplate
 from localjudge.errors import InputError, ModelError
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter

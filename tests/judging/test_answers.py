@@ -1,6 +1,6 @@
 import pytest
 
-from localjudge.judging.verdicts import decide_verdict
+from localjudge.judging.answers import decide_verdict
 from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule
 
 RULE = VerdictRule(threshold=0.5, min_valid_mass=0.01)

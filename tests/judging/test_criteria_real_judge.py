@@ -12,7 +12,7 @@ import pytest
 
 from localjudge.judging import judges
 from localjudge.judging.judges import SingleJudge
-from localjudge.judging.loop import answers_in_order
+from localjudge.judging.questions import answers_in_order
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.criterion import Criterion, read_criterion
 from localjudge.progress import Progress

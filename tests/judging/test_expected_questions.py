@@ -1,6 +1,6 @@
 """The number of expected questions while the judges of a jury take turns."""
 
-from localjudge.judging.expected_questions import ExpectedQuestions
+from localjudge.judging.model_answers import ExpectedQuestions
 from localjudge.progress import Progress
 
 

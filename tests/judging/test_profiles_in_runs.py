@@ -7,7 +7,7 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine
-from localjudge.engine.chat_template import ChatTemplate
+from localjudge.engine.tokens import ChatTemplate
 from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
 from localjudge.judging.judges import wrap_engine

@@ -12,7 +12,7 @@ import pytest
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
 from localjudge.labels.labelling import Labelling
-from localjudge.run_directory.label_file import append_labels, stored_labels
+from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.types import NoAnswer, VerdictRequest
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")

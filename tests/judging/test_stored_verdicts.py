@@ -2,8 +2,8 @@
 
 import pytest
 
+from localjudge.judging.answers import NOT_YET, decide, jury_verdict
 from localjudge.judging.questions import NO_CONTEXT, TaskRef
-from localjudge.judging.verdicts import NOT_YET, decide, jury_verdict
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
 from localjudge.types import (
     Answer,

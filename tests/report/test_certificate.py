@@ -12,7 +12,7 @@ from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.report.certificate import write_certificate
 from localjudge.run_directory.directory import file_sha256
-from localjudge.run_directory.label_file import LABELS, label_file
+from localjudge.run_directory.label_rows import LABELS, label_file
 from localjudge.types import Language
 from tests.analysis.conftest import label, label_words
 from tests.analysis.labelled_runs import make_run, same_judge

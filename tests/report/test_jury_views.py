@@ -6,10 +6,8 @@ import pytest
 
 from localjudge.report.remarks import decidedness_line
 from localjudge.report.sample_views import remark_on
-from localjudge.run_directory.evaluations import Evaluation, JudgedUnit, verdict_rows
-from localjudge.run_directory.result_rows import VerdictRow
-from localjudge.run_directory.summary import VerdictSummary
-from localjudge.run_directory.totals import Totals
+from localjudge.run_directory.result_rows import Evaluation, JudgedUnit, VerdictRow, verdict_rows
+from localjudge.run_directory.summary import Totals, VerdictSummary
 from localjudge.types import JudgeCard, Scored, Span, Unit, Verdict, VerdictRule
 
 RULE = VerdictRule(0.5, 0.01)

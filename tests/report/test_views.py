@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
-from localjudge.engine.requests import require_room
+from localjudge.engine.prompts import require_room
 from localjudge.errors import InputError, SampleError
 from localjudge.judging.verify import verify_run as verify
 from localjudge.model_registry import registered

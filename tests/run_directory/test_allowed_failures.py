@@ -13,7 +13,7 @@ from localjudge.analysis.pooled import pooled_shares
 from localjudge.analysis.slices import slices
 from localjudge.report.ci import run_markdown
 from localjudge.report.summary_views import summary_values, summary_view
-from localjudge.run_directory.totals import allowed_failures
+from localjudge.run_directory.summary import allowed_failures
 from tests.conftest import ScriptedRun
 from tests.report.conftest import print_lines
 

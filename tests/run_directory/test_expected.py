@@ -14,8 +14,8 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.judging.verify import verify_run
 from localjudge.metrics import Metric, catalog
 from localjudge.report.sample_views import describe_score
-from localjudge.run_directory.evaluations import Evaluation, JudgedUnit
 from localjudge.run_directory.expected import with_expected
+from localjudge.run_directory.result_rows import Evaluation, JudgedUnit
 from localjudge.text import sentences
 from localjudge.types import (
     Combination,

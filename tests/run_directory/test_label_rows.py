@@ -21,16 +21,16 @@ from hypothesis import strategies as st
 
 from localjudge import InputError, RunDirectoryError
 from localjudge.labels.decisions import Decisions
-from localjudge.run_directory.label_file import (
+from localjudge.run_directory.label_rows import (
     LABELS,
+    LabelRow,
     append_labels,
     hash_first_labels,
     label_file,
     stored_labels,
 )
-from localjudge.run_directory.label_rows import LabelRow
 from localjudge.run_directory.writing import locked_directory
-from localjudge.stats.drawing import MAX_POINTS
+from localjudge.stats.corrected import MAX_POINTS
 
 VALUES: dict[str, Any] = {
     **{

@@ -4,10 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.run_directory.evaluations import Evaluation, JudgedUnit, score_rows, verdict_rows
-from localjudge.run_directory.result_rows import json_line
-from localjudge.run_directory.summary import MetricSummary, VerdictSummary
-from localjudge.run_directory.totals import Totals
+from localjudge.run_directory.result_rows import (
+    Evaluation,
+    JudgedUnit,
+    json_line,
+    score_rows,
+    verdict_rows,
+)
+from localjudge.run_directory.summary import MetricSummary, Totals, VerdictSummary
 from localjudge.stats.interval import mean_interval
 from localjudge.types import (
     Failed,

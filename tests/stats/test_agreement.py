@@ -18,7 +18,7 @@ from localjudge.stats.agreement import (
     roc_auc,
 )
 from localjudge.stats.interval import Floats, LabelledScores, Statistic, statistic_intervals
-from localjudge.stats.threshold import best_threshold, held_out_decisions
+from localjudge.stats.stacking import best_threshold, held_out_decisions
 
 _WHY = "NOT CHECKED: the package SciPy is not installed"
 optimize: Any = pytest.importorskip("scipy.optimize", reason=_WHY)

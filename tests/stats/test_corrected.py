@@ -17,11 +17,14 @@ from localjudge.stats.corrected import (
     PredictionPowered,
     corrected_change,
     corrected_difference,
+    draw,
+    inclusion_probabilities,
     labels_alone,
     labels_saved,
     prediction_powered,
+    strata_by_score,
+    uncertainty,
 )
-from localjudge.stats.drawing import draw, inclusion_probabilities, strata_by_score, uncertainty
 from localjudge.stats.interval import Floats, Indices, Interval
 from localjudge.stats.paired import labels_needed
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
-from localjudge.run_directory.label_file import LABELS, append_labels, stored_labels
+from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
 from localjudge.run_directory.run_record import RunRecord
 
 

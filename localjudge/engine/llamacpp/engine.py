@@ -26,11 +26,18 @@ from typing import Any
 from localjudge.engine.constraints import CompiledGrammar, Constraints
 from localjudge.engine.decoding import ConstrainedAnswer
 from localjudge.engine.llamacpp import memory
-from localjudge.engine.llamacpp.kv_cache import KVCache
+from localjudge.engine.llamacpp.context import KVCache
 from localjudge.engine.llamacpp.loading import load
-from localjudge.engine.prompt_tree import TokenPath, depth_first, distinct_tokens
+from localjudge.engine.prompts import (
+    TokenPath,
+    depth_first,
+    distinct_tokens,
+    equal_requests,
+    require_room,
+    start_of_prompts,
+    tokenize_node,
+)
 from localjudge.engine.protocol import EngineSettings, EngineStats
-from localjudge.engine.requests import equal_requests, require_room, start_of_prompts, tokenize_node
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress

@@ -29,8 +29,7 @@ from pydantic import Field, ValidationError
 from localjudge import resources
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp import gguf, memory
-from localjudge.engine.llamacpp.encoder import Encoder
-from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode
+from localjudge.engine.llamacpp.context import Encoder, KVCache, RewindMode
 from localjudge.engine.llamacpp.model import open_model
 from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, SampleError
