@@ -3,6 +3,7 @@
 pair = localjudge.evaluate_pair("data.csv", "answer_a", mapping={"response": "answer_b"})
 pair.label("sheet.csv"), pair.read_labels("sheet.csv")
 pair.compare(), pair.check(["faithfulness.delta>=0"]), pair.verify()
+pair.certificate("page.html")
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,9 @@ from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.progress import Progress
+from localjudge.report.certificate import Certificate
 from localjudge.report.comparison_views import comparison_view
+from localjudge.report.difference_certificate import write_difference_certificate
 from localjudge.report.label_page import write_labelling
 from localjudge.report.terminal import as_html
 from localjudge.run import Run
@@ -130,6 +133,24 @@ class RunPair:
         Arguments as in `Run.report`.
         """
         return self.run.report(out, baseline=self.baseline, gates=gates, title=title, by=by)
+
+    @check_arguments
+    def certificate(
+        self,
+        file: str | Path,
+        *,
+        title: str | None = None,
+        language: Language = "en",
+        gates: Sequence[str] = (),
+    ) -> Certificate:
+        """Write one printable page on the difference, as `Run.certificate` does on a mean.
+
+        It contains no texts. Call `verify` before.
+        """
+        comparison = ComparisonDirectory.open(self.directory)
+        return write_difference_certificate(
+            comparison, file, title=title, language=language, gates=gates
+        )
 
     @check_arguments
     def verify(

@@ -25,6 +25,7 @@ from localjudge.labels.labelled_statements import (
 )
 from localjudge.report.certificate import Certificate, write_certificate
 from localjudge.report.comparison_views import comparison_view
+from localjudge.report.difference_certificate import write_difference_certificate
 from localjudge.report.difference_claims import next_step_of_comparison
 from localjudge.report.evidence_place_views import places_tables
 from localjudge.report.export import Format, exported_parts
@@ -284,7 +285,8 @@ def report_command(
     A certificate states the result, what was checked, and how others can repeat the check, without
     texts. It checks all files of RUN, but does not ask the judge: run localjudge verify first.
 
-    Of a comparison (localjudge run --against), the page has both runs side by side.
+    Of a comparison (localjudge run --against), the page has both runs side by side, and the
+    certificate states their difference.
 
     Exit code: 0 written; 3 written, but a gate failed or the run was altered; 1 the run cannot be
     opened or the page cannot be written.
@@ -329,8 +331,16 @@ def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
     if others:
         hint = f"omit {option_name(min(others))}, or write the report by another command"
         raise InputError("--certificate writes no report", hint=hint)
-    run = RunRecord.open(directory, check=False)
-    certificate = write_certificate(run, file, gates=typed.get("gates", ()), **how)
+    how["gates"] = typed.get("gates", ())
+    comparison = ComparisonDirectory.find(directory)
+    if comparison is None:
+        run = RunRecord.open(directory, check=False)
+        certificate = write_certificate(run, file, **how)
+    elif how.pop("by"):
+        hint = f"omit --by, or name one run: {comparison.run_path}"
+        raise InputError("the certificate of a difference has no slices", hint=hint)
+    else:
+        certificate = write_difference_certificate(comparison, file, **how)
     if as_json:
         print_json(_certificate_values(certificate))
     else:

@@ -65,7 +65,7 @@ _OWN_FILES = (
     LOCK,
 )
 """Files of a run, which a certificate never replaces."""
-_STYLES = ("base.css", "certificate.css")
+CERTIFICATE_STYLES = ("base.css", "certificate.css")
 _JUDGED_FIELDS = ("response", "reference", "retrieved_contexts")
 _LETTERS_OF_TITLE = 120
 _ROOM = {"MOST": 6, "FEW": 4}
@@ -104,14 +104,13 @@ def write_certificate(
     path = Path(out).expanduser()
     refuse_own_file(run, path)
     messages = Messages(language)
-    if title and len(title) > _LETTERS_OF_TITLE:
-        title = f"{title[: _LETTERS_OF_TITLE - 3]}..."
+    title = cut_title(title)
     if isinstance(gates, str):
         gates = [gates]
     values = _values(run, title, messages, gates, by)
     parts = page_parts(
         "certificate.html",
-        styles=_STYLES,
+        styles=CERTIFICATE_STYLES,
         scripts=(),
         messages=messages,
         when=when or now(),
@@ -119,6 +118,17 @@ def write_certificate(
     )
     write_page(path, parts, kind="certificate")
     return Certificate(path, values["problems"], values["decisions_of_gates"])
+
+
+def cut_title(title: str | None) -> str | None:
+    if title and len(title) > _LETTERS_OF_TITLE:
+        return f"{title[: _LETTERS_OF_TITLE - 3]}..."
+    return title
+
+
+def describe_run(run: RunRecord, messages: Messages) -> dict[str, Any]:
+    """Return the values of a certificate of the run, for a page on two runs."""
+    return _values(run, None, messages, (), None)
 
 
 def refuse_own_file(run: RunRecord, path: Path) -> None:
@@ -264,7 +274,7 @@ def _describe_checks(run: RunRecord, checked: Check, messages: Messages) -> dict
     return {
         "samples": describe_samples(run, messages),
         "decisions_of_gates": checked.decisions,
-        "gates": [_gate_row(decision, messages) for decision in checked.decisions],
+        "gates": [gate_row(decision, messages) for decision in checked.decisions],
     }
 
 
@@ -334,7 +344,7 @@ def _thresholds(run: RunRecord, messages: Messages) -> Iterator[str]:
         )
 
 
-def _gate_row(decision: GateDecision, messages: Messages) -> dict[str, Any]:
+def gate_row(decision: GateDecision, messages: Messages) -> dict[str, Any]:
     basis = "certificate.judge_only"
     if decision.corrected or decision.labels is not None:
         basis = "certificate.by_labels"
@@ -399,13 +409,8 @@ def _commands(
 ) -> Iterator[str]:
     """Yield the commands for a third party to verify the run and write the page again."""
     name = run.directory.resolve().name
-    judge = run.manifest.environment.judge or ""
-    is_file = os.sep in judge and "://" not in judge
     with as_typed():
-        if is_file:
-            yield call("verify", name, "judge", Path(judge).name)
-        else:
-            yield call("verify", name)
+        yield verify_command(run, name)
         parts = [call("report", name, "certificate", "again.html")]
         if title:
             parts.append(option("title", title))
@@ -416,3 +421,11 @@ def _commands(
         if by:
             parts.append(option("by", by))
         yield " ".join(parts)
+
+
+def verify_command(run: RunRecord, name: str) -> str:
+    """Return the command that verifies a directory of this name, with the judge of the run."""
+    judge = run.manifest.environment.judge or ""
+    if os.sep in judge and "://" not in judge:
+        return call("verify", name, "judge", Path(judge).name)
+    return call("verify", name)

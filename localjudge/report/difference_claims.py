@@ -8,6 +8,7 @@ systems, so label statements of both: `localjudge label cmp`
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.analysis.corrected_change import CorrectedDifference
@@ -18,6 +19,8 @@ from localjudge.analysis.difference_outcome import (
     decide_difference,
 )
 from localjudge.analysis.gate_reasons import signed
+from localjudge.judging.verify import REPORT
+from localjudge.run_directory.files import last_verification
 from localjudge.stats.paired import samples_to_decide
 from localjudge.words import call, numbered
 
@@ -56,7 +59,7 @@ def claims(comparison: RunComparison, run: str = "B") -> Iterator[str]:
 
 
 def next_step_of_comparison(comparison: RunComparison) -> str:
-    """Return the next command: label, while labels are missing, else report."""
+    """Return the next command: label, while labels are missing, then report, verify, certify."""
     for name in comparison.metrics:
         if decide_difference(comparison, name) in ("undecided", "judge only"):
             command = label_command(comparison, name)
@@ -65,7 +68,13 @@ def next_step_of_comparison(comparison: RunComparison) -> str:
     directory = comparison.directory
     if directory is None:
         return call("report", comparison.run, "baseline", comparison.baseline)
-    return call("report", directory, opened="RunPair")
+    if not (Path(comparison.run) / REPORT).exists():
+        return call("report", directory, opened="RunPair")
+    for run in (comparison.baseline, comparison.run):
+        verification = last_verification(Path(run))
+        if verification is None or not verification.is_about(Path(run)):
+            return call("verify", directory, opened="RunPair")
+    return call("report", directory, "certificate", "certificate.html", opened="RunPair")
 
 
 def label_command(comparison: RunComparison, name: str) -> str | None:

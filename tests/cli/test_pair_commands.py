@@ -133,3 +133,23 @@ def test_run_into_the_directory_of_a_comparison_is_refused(call: Call) -> None:
     code, _, errors = call("run", "data.jsonl", "--judge", "lexical", "--out", "cmp")
     assert code == 1
     assert "cmp" in errors
+
+
+def test_certificate_of_the_difference(call: Call) -> None:
+    arguments = ("report", "cmp", "--certificate", "page.html")
+    code, output, _ = call(*arguments, "--language", "de", "--gate", "faithfulness.delta>=0")
+    assert code == 0
+    assert "page.html" in output
+    assert "faithfulness.delta>=0" in output
+    page = Path("page.html").read_text()
+    assert "old" in page
+    assert "Paare" in page
+    code, _, _ = call(*arguments, "--gate", "faithfulness.delta<=0")
+    assert code == 3
+    for options in (["--by", "topic"], ["--baseline", "cmp/old"], ["--out", "x.html"]):
+        code, _, errors = call(*arguments, *options)
+        assert code == 1
+        assert options[0] in errors
+    code, _, errors = call("report", "cmp", "--certificate", "cmp/labels.jsonl")
+    assert code == 1
+    assert "labels.jsonl" in errors

@@ -1,0 +1,239 @@
+"""Write the certificate of a difference: one printable page on two runs of the same questions.
+
+It states what the certificates of both runs would state (`localjudge.report.certificate`), and the
+difference with the labels that correct it. Apart from the date, the same files give the same bytes.
+The page contains no texts of the data.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from localjudge.analysis.check import Check, check
+from localjudge.analysis.comparison import MetricChange, RunComparison
+from localjudge.analysis.difference_outcome import Outcome, decide_difference
+from localjudge.errors import InputError
+from localjudge.labels.decisions import Decisions
+from localjudge.report.certificate import (
+    CERTIFICATE_STYLES,
+    Certificate,
+    cut_title,
+    describe_run,
+    gate_row,
+    refuse_own_file,
+    verify_command,
+)
+from localjudge.report.certificate_text import describe_agreement
+from localjudge.report.messages import Messages
+from localjudge.report.private_page import page_parts, write_page
+from localjudge.run_directory.comparison_directory import COMPARISON, ComparisonDirectory
+from localjudge.run_directory.directory import LOCK
+from localjudge.run_directory.label_file import LABELS, label_file
+from localjudge.run_directory.label_rows import LabelRow, now
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.types import Language
+from localjudge.words import as_typed, call, option
+
+_OWN_FILES = (COMPARISON, LABELS, LOCK)
+_KEYS: Mapping[Outcome, str] = {
+    "better": "difference.better",
+    "worse": "difference.worse",
+    "undecided": "difference.undecided",
+    "judge only": "difference.judge_only",
+    "not comparable": "difference.not_comparable",
+    "no scores": "difference.no_scores",
+    "equal": "difference.equal",
+}
+_ROOM = {"MOST": 6, "FEW": 4}
+"""Entries of the longer and shorter lists on the page."""
+
+
+def write_difference_certificate(
+    comparison: ComparisonDirectory,
+    out: str | Path,
+    *,
+    title: str | None = None,
+    language: Language = "en",
+    when: str | None = None,
+    gates: Sequence[str] = (),
+) -> Certificate:
+    """Write the certificate of two finished runs, also of altered ones, and return it.
+
+    Arguments and errors as in `write_certificate`.
+    """
+    path = Path(out).expanduser()
+    runs: list[RunRecord] = []
+    for directory in (comparison.baseline_path, comparison.run_path):
+        run = RunRecord.open(directory, check=False)
+        refuse_own_file(run, path)
+        runs.append(run)
+    _refuse_file_of_comparison(comparison, path)
+    messages = Messages(language)
+    values = _values(comparison, runs, title, messages, gates)
+    parts = page_parts(
+        "difference.html",
+        styles=CERTIFICATE_STYLES,
+        scripts=(),
+        messages=messages,
+        when=when or now(),
+        **values,
+    )
+    write_page(path, parts, kind="certificate")
+    return Certificate(path, values["problems"], values["decisions_of_gates"])
+
+
+def _refuse_file_of_comparison(comparison: ComparisonDirectory, path: Path) -> None:
+    """Raise InputError for a file beside both runs that belongs to the comparison."""
+    target = path.resolve()
+    is_here = target.parent == comparison.path.resolve()
+    if is_here and target.name.casefold() in _OWN_FILES:
+        hint = "name another file for the certificate"
+        raise InputError(f"{path} is a file of the comparison", hint=hint)
+
+
+def _values(
+    comparison: ComparisonDirectory,
+    runs: Sequence[RunRecord],
+    title: str | None,
+    messages: Messages,
+    gates: Sequence[str],
+) -> dict[str, Any]:
+    """Return the values of the page. Altered runs are shown without a difference."""
+    sides: list[dict[str, Any]] = []
+    problems: list[str] = []
+    for letter, run in zip("AB", runs, strict=True):
+        side = describe_run(run, messages)
+        sides.append({**side, "letter": letter})
+        problems += [f"{letter}: {problem}" for problem in side["problems"]]
+    after = sides[1]
+    result: dict[str, Any] = {"changes": [], "decisions_of_gates": (), "gates": [], "pairs": 0}
+    if not problems:
+        with as_typed():
+            checked = check(runs[1], gates=list(gates), baseline=runs[0])
+        result = _describe_difference(checked, messages)
+    name = comparison.path.resolve().name
+    return {
+        **result,
+        **_ROOM,
+        "config": {},
+        "title": cut_title(title) or after["title"],
+        "name": name,
+        "sides": sides,
+        "columns": [_find_column(run) for run in runs],
+        "is_one_judge": runs[0].summary.judge == runs[1].summary.judge,
+        "problems": tuple(problems),
+        "labels": _describe_labels(comparison, runs, messages),
+        "commands": list(_commands(name, runs[1], title, messages.language, gates)),
+    }
+
+
+def _find_column(run: RunRecord) -> str:
+    """Return the column of the answers."""
+    return run.manifest.environment.mapping.get("response", run.directory.name)
+
+
+def _describe_difference(checked: Check, messages: Messages) -> dict[str, Any]:
+    comparison = checked.comparison
+    assert comparison is not None
+    changes = []
+    for name, change in comparison.metrics.items():
+        changes.append(_describe_change(comparison, name, change, messages))
+    return {
+        "changes": changes,
+        "pairs": comparison.samples.paired,
+        "decisions_of_gates": checked.decisions,
+        "gates": [gate_row(decision, messages) for decision in checked.decisions],
+    }
+
+
+def _describe_change(
+    comparison: RunComparison, name: str, change: MetricChange, messages: Messages
+) -> dict[str, Any]:
+    """Return the sentence about a metric, and its row: the quoted difference, and both means."""
+    outcome = decide_difference(comparison, name)
+    quoted = change.quoted
+    difference = _sign(quoted.difference, messages)
+    interval = "-"
+    if quoted.ci95:
+        low, high = (_sign(limit, messages) for limit in quoted.ci95)
+        interval = messages.plain("certificate.range", low=low, high=high)
+    sentence = messages.plain(_KEYS[outcome], metric=name, difference=difference, interval=interval)
+    basis = messages.plain("certificate.judge_only")
+    if outcome in ("better", "worse") and change.headline is None:
+        basis = messages.plain("certificate.without_judge")
+    if change.headline:
+        labels = messages.plain("labels.count", n=change.headline.labels)
+        people = messages.plain("difference.people", n=change.headline.annotators)
+        given = messages.plain("difference.labels_of", labels=labels, people=people)
+        basis = messages.plain("certificate.corrected", labels=given)
+    elif change.is_withheld and change.corrected:
+        basis = messages.plain("certificate.by_labels", n=change.corrected.labelled)
+    scores = change.scores
+    return {
+        "name": name,
+        "sentence": sentence,
+        "basis": basis,
+        "difference": difference,
+        "interval": interval,
+        "compared": change.compared,
+        "before": scores and scores.before,
+        "after": scores and scores.after,
+        "judges_difference": _sign(scores and scores.difference, messages),
+        "obstacles": list(comparison.obstacles(name).values()),
+    }
+
+
+def _sign(value: float | None, messages: Messages) -> str:
+    """Return a difference as `+0.130`, in the language."""
+    if value is None:
+        return "-"
+    text = messages.number(float(value))
+    if round(value, 3) == 0:
+        return messages.number(0.0)
+    if value > 0:
+        return f"+{text}"
+    return text
+
+
+def _describe_labels(
+    comparison: ComparisonDirectory, runs: Sequence[RunRecord], messages: Messages
+) -> dict[str, Any] | None:
+    """Return who labelled the statements of both runs, and the files of the labels, or None."""
+    files: list[tuple[str, str]] = []
+    rows: list[LabelRow] = []
+    for directory in (comparison.path, *(run.directory for run in runs)):
+        labels = label_file(directory)
+        if labels.rows:
+            file = (directory / LABELS).relative_to(comparison.path).as_posix()
+            files.append((file, str(labels.sha256)))
+            rows += labels.rows
+    if not rows:
+        return None
+    decisions = Decisions(rows)
+    ones = decisions.count_ones()
+    annotators = [(name, count, ones.get(name, 0)) for name, count in decisions.annotators.items()]
+    agreement = decisions.agreement(decisions.human)
+    days = sorted(row.when[:10] for row in rows)
+    return {
+        "annotators": annotators,
+        "first": days[0],
+        "last": days[-1],
+        "agreement": agreement and describe_agreement(agreement, messages),
+        "files": files,
+    }
+
+
+def _commands(
+    name: str, run: RunRecord, title: str | None, language: Language, gates: Sequence[str]
+) -> Iterator[str]:
+    """Yield the commands for a third party to verify both runs and write the page again."""
+    with as_typed():
+        yield verify_command(run, name)
+        parts = [call("report", name, "certificate", "again.html")]
+        if title:
+            parts.append(option("title", title))
+        if language != "en":
+            parts.append(option("language", language))
+        for gate in gates:
+            parts.append(option("gate", gate))
+        yield " ".join(parts)

@@ -1,0 +1,144 @@
+"""The certificate of a difference states what was checked of both runs, and the difference."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from localjudge import InputError, RunPair, ScriptedEngine, evaluate_pair
+from localjudge.analysis.compare import join_statements
+from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.labelling import Labelling
+from localjudge.report.difference_certificate import write_difference_certificate
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
+from localjudge.run_directory.directory import file_sha256
+from localjudge.run_directory.label_file import LABELS
+from localjudge.types import Language
+from tests.report.conftest import HOSTILE, PageReader
+
+WHEN = "2026-11-25T23:04:59+00:00"
+Text = Callable[..., str]
+SECRET = "The vault opens at nine."
+
+
+def engine() -> ScriptedEngine:
+    return ScriptedEngine({}, default=0.6)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> RunPair:
+    """The judge says 1 to all; annotators say 0 to what A claims and 1 to what B claims."""
+    rows = []
+    for number in range(40):
+        texts = {"user_input": f"Why {number}?", "retrieved_contexts": [SECRET]}
+        answers = {"old": f"Wrong {number}.", "new": f"Right {number}."}
+        rows.append({"id": f"q{number}", **texts, **answers})
+    how = {"mapping": {"response": "new"}, "metrics": ["faithfulness"], "engine": engine()}
+    return evaluate_pair(rows, "old", out=tmp_path / "cmp", **how)
+
+
+def label(pair: RunPair, count: int = 1_000) -> None:
+    source = join_statements(ComparisonDirectory.open(pair.directory))
+    labelling = Labelling(source, "ann", DrawingOptions(sample=count))
+    for _ in range(len(labelling.rows)):
+        labelling.answer(int(labelling.rows[0]["text"].startswith("Right")))
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Text:
+    def written(pair: RunPair, **how: Any) -> str:
+        comparison = ComparisonDirectory.open(pair.directory)
+        file = tmp_path / "page.html"
+        write_difference_certificate(comparison, file, when=WHEN, **how)
+        return " ".join(PageReader(file.read_text()).text.split())
+
+    return written
+
+
+def test_certificate_has_difference_labels_verification_and_commands(
+    pair: RunPair, text: Text
+) -> None:
+    """80 statements, all labelled: 0 for A and 1 for B; the judge sees no difference."""
+    label(pair)
+    assert pair.verify(engine=engine())
+    page = text(pair, gates=["faithfulness.delta>=0.5"])
+    assert "B is better than A in faithfulness: the difference is +1.000 (" in page
+    assert "corrected by 80 labels of 1 person" in page
+    assert "A: old, B: new" in page
+    assert "40 pairs of answers" in page
+    assert page.count("Verified on") == 2
+    assert "faithfulness.delta>=0.5passed" in page
+    assert "ann (80, 40 yes)" in page
+    for run in (pair.baseline, pair.run):
+        assert run.manifest.data.sha256 in page
+        assert run.summary.signature in page
+        assert file_sha256(run.directory / "manifest.json") in page
+    assert file_sha256(pair.directory / LABELS) in page
+    assert "localjudge verify cmp" in page
+    again = "localjudge report cmp --certificate again.html --gate 'faithfulness.delta>=0.5'"
+    assert again in page
+    assert SECRET not in page
+    assert page == text(pair, gates=["faithfulness.delta>=0.5"])
+
+
+def test_without_labels_it_says_judge_only(pair: RunPair, text: Text) -> None:
+    page = text(pair)
+    assert "better" not in page
+    assert "reverse the order" in page
+    assert "no person has checked the judge" in page
+    assert page.count("Not verified yet") == 2
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_altered_run_leaves_no_difference(pair: RunPair, text: Text, place: int) -> None:
+    label(pair)
+    run = (pair.baseline, pair.run)[place]
+    scores = run.directory / "scores.jsonl"
+    scores.write_text(scores.read_text().replace("q1", "q9"))
+    page = text(pair)
+    assert "Do not quote" in page
+    assert f"{'AB'[place]}: scores.jsonl" in page
+    assert "+1.000" not in page
+    assert not pair.certificate(pair.directory.parent / "other.html").passed
+
+
+@pytest.mark.parametrize("language", get_args(Language))
+def test_every_language_has_the_same_numbers(pair: RunPair, text: Text, language: Language) -> None:
+    label(pair, 30)
+    page = text(pair, language=language)
+    english = text(pair)
+
+    def numbers(page: str) -> list[str]:
+        return re.findall(r"[+-]\d[.,]\d{3}", page)
+
+    assert [each.replace(",", ".") for each in numbers(page)] == numbers(english)
+    assert numbers(english)
+
+
+def test_file_of_the_comparison_is_never_replaced(pair: RunPair) -> None:
+    label(pair)
+    for name in ("comparison.json", "labels.jsonl", "old/manifest.json", "new/scores.jsonl"):
+        before = (pair.directory / name).read_bytes()
+        with pytest.raises(InputError, match="name another file"):
+            pair.certificate(pair.directory / name)
+        assert (pair.directory / name).read_bytes() == before
+
+
+def test_names_of_columns_and_titles_are_only_text(tmp_path: Path) -> None:
+    for number, hostile in enumerate(HOSTILE):
+        row = {"user_input": "Why?", "retrieved_contexts": [SECRET], "new": "It is."}
+        column = f"old {hostile}".replace(".", " ").replace("[", " ")
+        pair = evaluate_pair(
+            [{**row, column: "It was."}],
+            column,
+            mapping={"response": "new"},
+            metrics=["faithfulness"],
+            engine=engine(),
+            out=tmp_path / str(number),
+        )
+        file = tmp_path / f"{number}.html"
+        pair.certificate(file, title=hostile)
+        reader = PageReader(file.read_text())
+        assert [name for name, _ in reader.elements].count("script") == 2
