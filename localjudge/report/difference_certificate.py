@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.analysis.check import Check, check
+from localjudge.analysis.compare import join_statements
 from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.analysis.difference_outcome import Outcome, decide_difference
 from localjudge.errors import InputError
+from localjudge.judging.verify_labels import check_joint_labels
 from localjudge.labels.decisions import Decisions
 from localjudge.report.certificate import (
     CERTIFICATE_STYLES,
@@ -28,8 +30,7 @@ from localjudge.report.messages import Messages
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.run_directory.comparison_directory import COMPARISON, ComparisonDirectory
 from localjudge.run_directory.directory import LOCK
-from localjudge.run_directory.label_file import LABELS, label_file
-from localjudge.run_directory.label_rows import LabelRow, now
+from localjudge.run_directory.label_rows import LABELS, LabelRow, label_file, now
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Language
 from localjudge.words import as_typed, call, option
@@ -107,6 +108,9 @@ def _values(
         problems += [f"{letter}: {problem}" for problem in side["problems"]]
     after = sides[1]
     result: dict[str, Any] = {"changes": [], "decisions_of_gates": (), "gates": [], "pairs": 0}
+    if not problems:
+        labels = check_joint_labels(comparison.path, join_statements(comparison).frames)
+        problems += [f"{LABELS}: {problem}" for problem in labels.problems]
     if not problems:
         with as_typed():
             checked = check(runs[1], gates=list(gates), baseline=runs[0])

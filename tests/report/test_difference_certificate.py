@@ -14,7 +14,7 @@ from localjudge.labels.labelling import Labelling
 from localjudge.report.difference_certificate import write_difference_certificate
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import file_sha256
-from localjudge.run_directory.label_file import LABELS
+from localjudge.run_directory.label_rows import LABELS
 from localjudge.types import Language
 from tests.report.conftest import HOSTILE, PageReader
 
