@@ -45,7 +45,7 @@ OPTIONS_OF_OTHERS = {
     ),  # pip
     *("--extra-index-url", "--no-binary", "--only-binary"),  # pip
     "--check",  # sha256sum
-    *("--data", "--write"),  # scripts/benchmarks/against-people
+    *("--again", "--data", "--write"),  # scripts/benchmarks/side-by-side and against-people
     *("--build-arg", "--network", "--rm", "--user"),  # Docker
     *("--extra", "--llama-wheel", "--native", "--portable", "--python"),  # scripts/wheelhouse
     *("--localjudge-judge", "--localjudge-out"),  # pytest with our plugin
