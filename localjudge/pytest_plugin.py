@@ -67,7 +67,7 @@ class AssertedSession:
         """Return the score of a sample, and fail the `test` if it is outside of the limits."""
         __tracebackhide__ = True
         from localjudge.errors import InputError
-        from localjudge.run_directory.result_rows import score_rows, verdict_rows
+        from localjudge.run_directory.result_rows import score_rows
         from localjudge.types import Sample
 
         if not isinstance(sample, Mapping | Sample):
@@ -85,11 +85,12 @@ class AssertedSession:
                 evaluated.append(result)
         self._rows[row["id"]] = row
         self._metrics.setdefault(row["id"], set()).add(metric)
+        [evaluation] = evaluated
         [score] = score_rows(evaluated)
         at_least, at_most = limits
         if score.score is None or not at_least <= score.score <= at_most:
             threshold = judge.settings.threshold_for(metric)
-            self._fail_score(score, verdict_rows(evaluated), limits, threshold)
+            self._fail_score(score, evaluation.verdicts, limits, threshold)
         return score.score
 
     def _identify(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:

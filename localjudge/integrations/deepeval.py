@@ -37,7 +37,7 @@ from localjudge.integrations.conversion import JudgeLike, check_options, open_ju
 from localjudge.metrics.criterion import Criterion
 from localjudge.open_judge import Judge
 from localjudge.run_directory.result_rows import Evaluation
-from localjudge.types import NoAnswer, Scored
+from localjudge.types import Scored
 
 _METRICS = ("faithfulness", "context_precision")
 _Question = tuple[str, str]
@@ -190,11 +190,9 @@ def _p_yes(evaluation: Evaluation) -> float:
     if not isinstance(evaluation.outcome, Scored):
         raise DeepEvalError(f"localjudge has no answer: {evaluation.outcome.reason}")
     probabilities: list[float] = []
-    for _, verdict in evaluation.units:
-        if isinstance(verdict, NoAnswer):
-            continue
-        if verdict.p_yes is None:
-            probabilities.append(verdict.label)
-        else:
+    for verdict in evaluation.verdicts:
+        if verdict.p_yes is not None:
             probabilities.append(verdict.p_yes)
+        elif verdict.label is not None:
+            probabilities.append(verdict.label)
     return min(probabilities)

@@ -19,7 +19,7 @@ from localjudge.metrics import Metric, Sentences, Steps, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.foreign import guarded_steps
 from localjudge.run_directory.expected import with_expected
-from localjudge.run_directory.result_rows import Evaluation, JudgedUnit
+from localjudge.run_directory.result_rows import Evaluation, VerdictRow
 from localjudge.text.judged_sentences import judged_sentences
 from localjudge.types import NoAnswer, Sample, Task, Verdict, VerdictRule
 
@@ -93,11 +93,12 @@ def evaluate_samples(
 def _evaluate_in_rounds(
     sample: Sample, metric: Metric, sentences: Sentences, rule: VerdictRule
 ) -> _Rounds:
-    units: list[JudgedUnit] = []
+    units: list[types.Unit] = []
+    rows: list[VerdictRow] = []
 
     def conclude(outcome: types.Outcome) -> Evaluation:
-        evaluation = Evaluation(sample.id, metric.name, outcome, tuple(units))
-        return with_expected(evaluation, metric, rule)
+        evaluation = Evaluation(sample.id, metric.name, outcome, tuple(rows))
+        return with_expected(evaluation, units, metric, rule)
 
     steps = _start(metric, sample, sentences)
     try:
@@ -108,7 +109,8 @@ def _evaluate_in_rounds(
             if refs:
                 verdicts = (yield refs) or []
             for task, verdict in zip(tasks, verdicts, strict=True):
-                units.append(JudgedUnit(task.unit, verdict))
+                rows.append(VerdictRow.of(sample.id, metric.name, len(rows), task.unit, verdict))
+                units.append(task.unit)
             answered: list[Verdict] = []
             errors: list[str] = []
             for verdict in verdicts:

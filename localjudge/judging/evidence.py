@@ -24,17 +24,10 @@ from localjudge.judging.nearest_texts import Finders, shared_finders
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
-from localjudge.run_directory.result_rows import (
-    Evaluation,
-    EvidenceRow,
-    JudgedUnit,
-    VerdictRow,
-    verdict_rows,
-    with_evidence,
-)
+from localjudge.run_directory.result_rows import Evaluation, EvidenceRow, VerdictRow, with_evidence
 from localjudge.text.judged_sentences import JudgedSentences, judged_sentences
 from localjudge.text.mark_names import RANK
-from localjudge.types import Sample, Span, Unit, Verdict, context_texts
+from localjudge.types import Sample, Span, context_texts
 
 _COMPARED = ("reference", "response")
 
@@ -56,9 +49,9 @@ def find_evidence(
         sample = next(sample for sample in samples if sample.id == sample_id)
         texts = _SampleTexts(sample, sentences, finders, letters, settings.language)
         for evaluation in of_sample:
-            for position, judged in enumerate(evaluation.units):
-                if _is_statement(judged.unit):
-                    yield from _make_rows(texts, evaluation, position, judged)
+            for verdict in evaluation.verdicts:
+                if verdict.unit == "statement" and verdict.source in _COMPARED:
+                    yield from _make_rows(texts, verdict)
 
 
 def verdicts_with_evidence(
@@ -68,9 +61,9 @@ def verdicts_with_evidence(
     letters: int | None,
 ) -> list[VerdictRow]:
     """Return the verdicts of these evaluations, each with its evidence unless settings omit it."""
-    verdicts = verdict_rows(evaluations)
+    verdicts = list(chain.from_iterable(evaluation.verdicts for evaluation in evaluations))
     if settings.no_evidence:
-        return list(verdicts)
+        return verdicts
     return list(
         with_evidence(verdicts, find_evidence(evaluations, iter(samples), settings, letters))
     )
@@ -150,11 +143,11 @@ class _SampleTexts:
         statements = response_statements(self.sample, self._sentences)
         return [self._index.resolve(statement.marks) for statement in statements]
 
-    def places_read(self, unit: Unit) -> list[int]:
+    def places_read(self, verdict: VerdictRow) -> list[int]:
         """Return the places of the contexts that were shown for a statement."""
-        if unit.against != "cited":
+        if verdict.against != "cited":
             return list(range(len(self.sample.retrieved_contexts or ())))
-        places = {citation.context for citation in self.citations[unit.index]}
+        places = {citation.context for citation in self.citations[verdict.index]}
         return sorted(place for place in places if place is not None)
 
     @cached_property
@@ -175,62 +168,56 @@ class _SampleTexts:
         return str(place + 1)
 
 
-def _is_statement(unit: Unit) -> bool:
-    return unit.kind == "statement" and unit.source in _COMPARED
-
-
-def _make_rows(
-    texts: _SampleTexts, evaluation: Evaluation, position: int, judged: JudgedUnit
-) -> Iterator[EvidenceRow]:
-    unit = judged.unit
-    for rank, match in enumerate(_matches(texts, unit), 1):
-        context = None if unit.against in _COMPARED else match.text
+def _make_rows(texts: _SampleTexts, verdict: VerdictRow) -> Iterator[EvidenceRow]:
+    for rank, match in enumerate(_matches(texts, verdict), 1):
+        context = None if verdict.against in _COMPARED else match.text
         is_cited = None
         cites = None
         name = None
-        if unit.against == "cited":
-            citations = texts.citations[unit.index]
+        if verdict.against == "cited":
+            citations = texts.citations[verdict.index]
             is_cited = any(citation.context == match.text for citation in citations)
             cites = tuple(dict.fromkeys(citation.name for citation in citations))
             name = texts.name_context(match.text)
         yield EvidenceRow(
-            sample_id=evaluation.sample_id,
-            metric=evaluation.metric,
-            source=unit.source,
-            source_index=unit.source_index,
-            index=unit.index,
-            position=position,
+            sample_id=verdict.sample_id,
+            metric=verdict.metric,
+            source=verdict.source,
+            source_index=verdict.source_index,
+            index=verdict.index,
+            position=verdict.position or 0,
             rank=rank,
             context=context,
             start=match.span.start,
             end=match.span.end,
             text=match.span.text,
             score=match.score,
-            supports=_supports(judged, match, is_cited),
+            supports=_supports(verdict, match, is_cited),
             cited=is_cited,
             cites=cites,
             name=name,
         )
 
 
-def _matches(texts: _SampleTexts, unit: Unit) -> list[Match]:
-    if unit.against == "reference":
-        return texts.find_in_reference(unit.text)
-    if unit.against == "response":
-        return texts.response.find(unit.text)
-    if isinstance(unit.against, int):
-        return texts.find_in_context(unit.text, unit.against)
-    return texts.find_in_contexts(unit.text, texts.places_read(unit))
+def _matches(texts: _SampleTexts, verdict: VerdictRow) -> list[Match]:
+    statement = verdict.text_for_judge
+    if verdict.against == "reference":
+        return texts.find_in_reference(statement)
+    if verdict.against == "response":
+        return texts.response.find(statement)
+    if isinstance(verdict.against, int):
+        return texts.find_in_context(statement, verdict.against)
+    return texts.find_in_contexts(statement, texts.places_read(verdict))
 
 
-def _supports(judged: JudgedUnit, match: Match, is_cited: bool | None) -> bool:
+def _supports(verdict: VerdictRow, match: Match, is_cited: bool | None) -> bool:
     """Return whether the sentence can support the statement.
 
     The judge decides about the texts that it has read: none of them supports a statement with label
     0. It has not read a context that the statement does not cite, so more words must be there.
     """
-    if not isinstance(judged.verdict, Verdict):
+    if verdict.label is None:
         return False
     if is_cited is False:
         return match.score >= CLOSE_UNREAD
-    return judged.verdict.label == 1 and match.score >= CLOSE
+    return verdict.label == 1 and match.score >= CLOSE

@@ -215,7 +215,7 @@ class ModelAnswers(Answers):
 def _has_waiting_verdict(evaluations: Iterable[Evaluation]) -> bool:
     """Return whether a verdict waits for the answer of a judge."""
     for evaluation in evaluations:
-        if any(unit.verdict is NOT_YET for unit in evaluation.units):
+        if any(verdict.error == NOT_YET.error for verdict in evaluation.verdicts):
             return True
     return False
 

@@ -28,7 +28,7 @@ from localjudge.run_directory.directory import STORE, excerpt, open_regular
 from localjudge.run_directory.files import object_text, row_lines
 from localjudge.run_directory.identity import DataIdentity
 from localjudge.run_directory.label_rows import LABELS
-from localjudge.run_directory.result_rows import Evaluation, JudgedUnit, row_files
+from localjudge.run_directory.result_rows import Evaluation, VerdictRow, row_files
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import SUMMARY, Summary, Totals
 from localjudge.types import NoAnswer, Sample, Verdict
@@ -110,14 +110,14 @@ class _StoredVerdicts(StoredAnswers):
     def __init__(self, run: RunRecord, min_valid_mass: float) -> None:
         super().__init__(run, min_valid_mass)
         self._evaluations = run.iter_evaluations()
-        self._units: dict[tuple[str, str], Sequence[JudgedUnit]] = {}
+        self._rows: dict[tuple[str, str], Sequence[VerdictRow]] = {}
 
     def begin(self, block: Sequence[Sample]) -> None:
         """Read the answers and the verdicts about these samples."""
         super().begin(block)
-        self._units = {}
+        self._rows = {}
         for evaluation in chain.from_iterable(islice(self._evaluations, len(block))):
-            self._units[evaluation.sample_id, evaluation.metric] = evaluation.units
+            self._rows[evaluation.sample_id, evaluation.metric] = evaluation.verdicts
 
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """Return the verdicts by the stored answers.
@@ -133,11 +133,14 @@ class _StoredVerdicts(StoredAnswers):
 
     def _find_row(self, task: TaskRef) -> Verdict | NoAnswer:
         """Return the stored verdict, if it may have no question."""
-        units = self._units.get((task.sample_id, task.metric), ())
-        if task.position < len(units):
-            verdict = units[task.position].verdict
-            if isinstance(verdict, NoAnswer) or verdict == NO_CONTEXT:
-                return verdict
+        rows = self._rows.get((task.sample_id, task.metric), ())
+        if task.position >= len(rows):
+            return _NOT_THERE
+        row = rows[task.position]
+        if row.label is None:
+            return NoAnswer(error=row.error or "", valid_mass=row.valid_mass)
+        if row.label == NO_CONTEXT.label and row.p_yes is None:
+            return NO_CONTEXT
         return _NOT_THERE
 
 

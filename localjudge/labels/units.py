@@ -22,11 +22,11 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 
 from localjudge.labels.shown_texts import find_metrics, statement_key
-from localjudge.run_directory.result_rows import Evaluation, VerdictRow, verdict_rows
+from localjudge.run_directory.result_rows import Evaluation, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import column_values, unknown_sample
 from localjudge.stats.interval import Floats, Indices
-from localjudge.types import Sample, Scored, Verdict
+from localjudge.types import Sample, Scored
 
 ShareOf = Literal["ones", "zeros"]
 _Key = TypeVar("_Key")
@@ -76,13 +76,12 @@ class UnitFrame:
             return
         labels: list[int] = []
         p_yes: list[float] = []
-        for unit in evaluation.units:
-            verdict = unit.verdict
-            if not isinstance(verdict, Verdict):
+        for verdict in evaluation.verdicts:
+            if verdict.label is None:
                 labels.clear()  # without all of its verdicts, a sample counts with none
                 break
             labels.append(verdict.label)
-            p_yes.append(_probability(verdict))
+            p_yes.append(np.nan if verdict.p_yes is None else verdict.p_yes)
         self._note_shares(evaluation.outcome, labels)
         if labels:
             sample = _SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes)
@@ -206,13 +205,6 @@ class UnitFrame:
         return np.array([len(sample.labels) for sample in self._samples], dtype=np.intp)
 
 
-def _probability(verdict: Verdict) -> float:
-    """Return the probability of 1, NaN for a label without a judge."""
-    if verdict.p_yes is None:
-        return np.nan
-    return verdict.p_yes
-
-
 def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
     """Return the frame of each metric, without rubrics.
 
@@ -235,7 +227,7 @@ def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[
         number = numbers.setdefault(cluster, len(numbers))
         for evaluation in evaluations:
             if evaluation.metric in frames:
-                rows = verdict_rows([evaluation])
+                rows = evaluation.verdicts
                 keys = [statement_key(metrics_by_name, sample, row) for row in rows]
                 frames[evaluation.metric].add(evaluation, number, keys)
     return frames

@@ -13,44 +13,47 @@ becomes one half: p (1 - t) / (p (1 - t) + (1 - p) t). A calibration of several 
 move, because its weights and bias were fitted to labels. A threshold set by hand moves none.
 """
 
+from collections.abc import Iterable
 from math import fsum
 
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import BuiltIn, Metric
-from localjudge.run_directory.result_rows import Evaluation
-from localjudge.types import Scored, Unit, Verdict, VerdictRule
+from localjudge.run_directory.result_rows import Evaluation, VerdictRow
+from localjudge.types import Scored, Unit, VerdictRule
 
 
-def with_expected(evaluation: Evaluation, metric: Metric, rule: VerdictRule) -> Evaluation:
-    """Return the evaluation with the expected score of its verdicts."""
+def with_expected(
+    evaluation: Evaluation, units: Iterable[Unit], metric: Metric, rule: VerdictRule
+) -> Evaluation:
+    """Return the evaluation with the expected score of its verdicts about the units."""
     outcome = evaluation.outcome
     if not isinstance(outcome, Scored) or not isinstance(metric, BuiltIn | Criterion):
         return evaluation
-    units: list[Unit] = []
+    judged: list[Unit] = []
     probabilities: list[float] = []
-    for unit, verdict in evaluation.units:
-        if isinstance(verdict, Verdict):
-            units.append(unit)
+    for unit, verdict in zip(units, evaluation.verdicts, strict=True):
+        if verdict.label is not None:
+            judged.append(unit)
             probabilities.append(_find_probability(verdict, metric.name, rule))
-    if metric.formula is not None and units:
-        expected = metric.formula(units, probabilities)
-    elif isinstance(metric, BuiltIn) and units and outcome.denominator:
+    if metric.formula is not None and judged:
+        expected = metric.formula(judged, probabilities)
+    elif isinstance(metric, BuiltIn) and judged and outcome.denominator:
         expected = fsum(probabilities) / outcome.denominator
     else:
         return evaluation
     return evaluation._replace(outcome=outcome.model_copy(update={"expected": expected}))
 
 
-def _find_probability(verdict: Verdict, metric: str, rule: VerdictRule) -> float:
+def _find_probability(verdict: VerdictRow, metric: str, rule: VerdictRule) -> float:
     """Return the probability of 1, moved by the calibration of a single judge."""
     p_yes = verdict.p_yes
     if p_yes is None:
-        return float(verdict.label)
+        return float(verdict.label or 0)
     if metric not in rule.thresholds or metric in rule.combinations:
         return p_yes
     threshold = rule.thresholds[metric]
     for_one = p_yes * (1 - threshold)
     for_zero = (1 - p_yes) * threshold
     if not for_one + for_zero:
-        return float(verdict.label)
+        return float(verdict.label or 0)
     return for_one / (for_one + for_zero)

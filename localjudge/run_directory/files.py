@@ -45,7 +45,6 @@ from localjudge.run_directory.result_rows import (
     json_line,
     row_files,
     score_rows,
-    verdict_rows,
 )
 from localjudge.run_directory.summary import SUMMARY, SUMMARY_VERSION, Summary
 from localjudge.run_directory.writing import PartFile, remove_file, write_file
@@ -165,7 +164,7 @@ def row_lines(
     """
     lines: dict[str, Iterator[str]] = {
         SCORES: _score_lines(evaluations, with_expected=with_expected),
-        VERDICTS: (json_line(row.values) for row in verdict_rows(evaluations)),
+        VERDICTS: _verdict_lines(evaluations),
     }
     if evidence is not None:
         lines[EVIDENCE] = (json_line(vars(row)) for row in evidence)
@@ -178,6 +177,12 @@ def _score_lines(evaluations: Sequence[Evaluation], *, with_expected: bool) -> I
         if not with_expected:
             del values["expected"]
         yield json_line(values)
+
+
+def _verdict_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
+    for evaluation in evaluations:
+        for row in evaluation.verdicts:
+            yield json_line(row.values)
 
 
 def summary_text(summary: Summary) -> str:

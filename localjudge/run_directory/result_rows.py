@@ -9,7 +9,7 @@ rows have the order of the data, then of the metrics, positions and ranks. Text 
 Unicode code points.
 
 evaluation   sample, metric, outcome ──────────> a row of scores.jsonl
-             units with their verdicts ────────> rows of verdicts.jsonl
+             verdicts ─────────────────────────> the rows of verdicts.jsonl, as they are
 rows of evidence.jsonl ──with_evidence────────> verdicts with their evidence
 """
 
@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter
 
@@ -40,12 +40,12 @@ from localjudge.types import (
 )
 
 _CHANGED = "was a file of the run changed by hand?"
-_OF_VERDICT = ("p_yes", "label", "reason", "window", "error", "judges")
 _NO_MORE: tuple[None, Iterator[Any]] = (None, iter(()))
 SCORES = "scores.jsonl"
 VERDICTS = "verdicts.jsonl"
 EVIDENCE = "evidence.jsonl"
 _LARGEST = 2**63 - 1
+_OF_VERDICT = ("p_yes", "label", "reason", "window", "error", "valid_mass", "judges")
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Mass = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -117,8 +117,9 @@ class VerdictRow:
 
     `against` is the context or field that it was compared with. `position` counts the verdicts of a
     metric on a sample. `judges` has the probability of each judge of a jury; the file of another
-    judge lacks the key. `evidence` has the sentences that come closest to a statement, the closest
-    first; they are in another file.
+    judge lacks the key. Without a verdict, `label` is None and `error` is the reason. `evidence`
+    has the sentences that come closest to a statement, the closest first; they are in another
+    file. `shown` is the text for the judge if it differs from `text`; no file has it.
     """
 
     sample_id: str
@@ -140,12 +141,53 @@ class VerdictRow:
     position: Place | None = None
     judges: dict[str, Share] | None = None
     evidence: tuple["EvidenceRow", ...] = ()
+    shown: str | None = None
+
+    @classmethod
+    def of(
+        cls, sample_id: str, metric: str, position: int, unit: Unit, verdict: Verdict | NoAnswer
+    ) -> Self:
+        """Return the row of a unit with its verdict, or with the reason why it has none."""
+        decided: dict[str, Any] = {name: getattr(verdict, name, None) for name in _OF_VERDICT}
+        return cls(
+            sample_id=sample_id,
+            metric=metric,
+            unit=unit.kind,
+            index=unit.index,
+            source=unit.source,
+            source_index=unit.source_index,
+            start=unit.span.start,
+            end=unit.span.end,
+            text=unit.span.text,
+            against=unit.against,
+            position=position,
+            shown=unit.shown,
+            **decided,
+        )
+
+    @property
+    def text_for_judge(self) -> str:
+        if self.shown is None:
+            return self.text
+        return self.shown
+
+    @property
+    def judged_unit(self) -> Unit:
+        """The unit of text, for the formula of a metric."""
+        return Unit(
+            kind=self.unit,
+            index=self.index,
+            source=self.source,
+            source_index=self.source_index,
+            span=Span(start=self.start, end=self.end, text=self.text),
+            against=self.against,
+        )
 
     @property
     def values(self) -> dict[str, Any]:
         """Values of the row in the file."""
         values = dict(vars(self))
-        del values["evidence"]
+        del values["evidence"], values["shown"]
         if self.judges is None:
             del values["judges"]
         return values
@@ -181,20 +223,13 @@ def select_context(texts: Sequence[str], context: int) -> str:
     return texts[context]
 
 
-class JudgedUnit(NamedTuple):
-    """A unit of text with its verdict, or the reason why it has none."""
-
-    unit: Unit
-    verdict: Verdict | NoAnswer
-
-
 class Evaluation(NamedTuple):
-    """One metric on one sample: the outcome and all judged units in the order of asking."""
+    """One metric on one sample: the outcome and the verdicts in the order of asking."""
 
     sample_id: str
     metric: str
     outcome: Outcome
-    units: tuple[JudgedUnit, ...] = ()
+    verdicts: tuple[VerdictRow, ...] = ()
 
 
 def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
@@ -210,27 +245,6 @@ def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
                 yield ScoreRow(sample_id, metric, "failed", None, None, None, reason)
 
 
-def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
-    for evaluation in evaluations:
-        for position, (unit, verdict) in enumerate(evaluation.units):
-            parts: dict[str, Any] = {name: getattr(verdict, name, None) for name in _OF_VERDICT}
-            yield VerdictRow(
-                sample_id=evaluation.sample_id,
-                metric=evaluation.metric,
-                unit=unit.kind,
-                index=unit.index,
-                source=unit.source,
-                source_index=unit.source_index,
-                start=unit.span.start,
-                end=unit.span.end,
-                text=unit.span.text,
-                against=unit.against,
-                position=position,
-                valid_mass=verdict.valid_mass,
-                **parts,
-            )
-
-
 def join_rows(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -> Iterator[Evaluation]:
     """Rebuild the evaluations from rows in the order of the data, then of the metrics.
 
@@ -239,11 +253,11 @@ def join_rows(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -> Ite
     groups = groupby(verdicts, key=lambda row: (row.sample_id, row.metric))
     key, rows = next(groups, _NO_MORE)
     for score in scores:
-        units: tuple[JudgedUnit, ...] = ()
+        verdicts_of_score: tuple[VerdictRow, ...] = ()
         if key == (score.sample_id, score.metric):
-            units = tuple(map(_judged_unit, rows))
+            verdicts_of_score = tuple(rows)
             key, rows = next(groups, _NO_MORE)
-        yield Evaluation(score.sample_id, score.metric, _outcome(score), units)
+        yield Evaluation(score.sample_id, score.metric, _outcome(score), verdicts_of_score)
     if key is not None:
         raise RunDirectoryError("a verdict has no score", hint=_CHANGED)
 
@@ -286,29 +300,6 @@ def _outcome(row: ScoreRow) -> Outcome:
             return Undefined(reason=row.detail or "")
         case "failed":
             return Failed(reason=row.detail or "")
-
-
-def _judged_unit(row: VerdictRow) -> JudgedUnit:
-    span = Span(start=row.start, end=row.end, text=row.text)
-    unit = Unit(
-        kind=row.unit,
-        index=row.index,
-        source=row.source,
-        source_index=row.source_index,
-        span=span,
-        against=row.against,
-    )
-    if row.label is None:
-        return JudgedUnit(unit, NoAnswer(error=row.error or "", valid_mass=row.valid_mass))
-    verdict = Verdict(
-        label=row.label,
-        p_yes=row.p_yes,
-        valid_mass=row.valid_mass,
-        reason=row.reason,
-        window=row.window,
-        judges=row.judges,
-    )
-    return JudgedUnit(unit, verdict)
 
 
 def _count(number: float | None) -> float | None:

@@ -317,7 +317,8 @@ class RunRecord(Mapping[str, MetricSummary]):
                 yield evaluation
                 continue
             try:
-                yield with_expected(evaluation, metric, rule)
+                units = [verdict.judged_unit for verdict in evaluation.verdicts]
+                yield with_expected(evaluation, units, metric, rule)
             except (ValueError, ArithmeticError) as error:
                 problem = f"the verdicts of {excerpt(evaluation.sample_id)} do not fit its score"
                 raise RunDirectoryError(problem, hint=BY_HAND) from error

@@ -10,7 +10,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.manifest import Sampling
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow
-from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, Verdict, VerdictRule
+from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, VerdictRule
 
 if TYPE_CHECKING:
     from localjudge.stats.interval import Interval
@@ -170,8 +170,8 @@ class Totals:
             threshold = None
             if metric not in self._rubrics:
                 threshold = self._rule.thresholds.get(metric, self._rule.threshold)
-            for _, verdict in evaluation.units:
-                if isinstance(verdict, Verdict):
+            for verdict in evaluation.verdicts:
+                if verdict.label is not None:
                     self._verdicts.add(verdict, threshold)
                 elif verdict.valid_mass is not None:
                     self._verdicts.add_valid_mass(verdict.valid_mass)
@@ -260,7 +260,7 @@ class _VerdictTotals:
         self._of_juries = self._divided = 0
         self._masses: Counter[float] = Counter()
 
-    def add(self, verdict: Verdict | VerdictRow, threshold: float | None) -> None:
+    def add(self, verdict: VerdictRow, threshold: float | None) -> None:
         if verdict.p_yes is not None and threshold is not None:
             self._count += 1
             self._near += abs(verdict.p_yes - threshold) <= NEAR

@@ -5,7 +5,6 @@ import pytest
 import localjudge
 from localjudge.errors import InputError
 from localjudge.integrations.conversion import check_options, open_judge
-from localjudge.run_directory.result_rows import verdict_rows
 
 ROW = {"id": "1", "response": "It is blue.", "retrieved_contexts": ["The river is blue."]}
 JUDGES = ["lexical", "reader"]
@@ -15,7 +14,8 @@ JUDGES = ["lexical", "reader"]
 def test_a_list_of_judges_gives_the_verdict_of_a_run_by_both() -> None:
     check_options(JUDGES, {"threshold": 0.4})
     with open_judge(JUDGES, {"threshold": 0.4}) as jury:
-        [verdict] = verdict_rows(jury.evaluations([ROW], ["faithfulness"]))
+        [evaluation] = jury.evaluations([ROW], ["faithfulness"])
+    [verdict] = evaluation.verdicts
     run = localjudge.evaluate(
         [ROW], judge=JUDGES, metrics=["faithfulness"], threshold=0.4, out=False
     )

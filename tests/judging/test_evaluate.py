@@ -94,7 +94,7 @@ def test_a_metric_that_asks_again_gets_a_second_round() -> None:
         ["Second"],
     ]
     assert [asked.position for tasks in ask.rounds for asked in tasks] == [0, 1]
-    assert len(evaluated.units) == 2
+    assert [verdict.position for verdict in evaluated.verdicts] == [0, 1]
 
 
 def test_one_unit_without_an_answer_fails_its_sample_for_that_metric_only() -> None:
@@ -111,9 +111,9 @@ def test_one_unit_without_an_answer_fails_its_sample_for_that_metric_only() -> N
     )
     recall, relevancy = evaluations[:2]
     assert recall.outcome == Failed(reason="no verdict for 1 of 2 units: it does not fit")
-    assert [judged.verdict for judged in recall.units] == [
-        Verdict(label=1),
-        NoAnswer(error="it does not fit"),
+    assert [(verdict.label, verdict.error) for verdict in recall.verdicts] == [
+        (1, None),
+        (None, "it does not fit"),
     ]
     assert relevancy.outcome == Scored(value=1, numerator=2, denominator=2)
 

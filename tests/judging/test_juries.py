@@ -643,8 +643,7 @@ def test_an_open_jury_answers_like_a_run(small: str, tmp_path: Path) -> None:
     with localjudge.Judge.with_settings(["lexical", small], weigh(WEIGHTS)) as judge:
         evaluations = judge.evaluations(ROWS, "faithfulness")
         run = judge.evaluate(ROWS, "faithfulness")
-        units = [unit for result in evaluations for unit in result.units]
-        found = [unit.verdict.p_yes for unit in units]  # type: ignore[union-attr]
+        found = [verdict.p_yes for result in evaluations for verdict in result.verdicts]
     assert found == expected
     assert [row.p_yes for row in run.iter_verdicts()] == expected
 

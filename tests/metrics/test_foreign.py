@@ -104,7 +104,7 @@ def test_an_exception_between_rounds_fails_the_sample() -> None:
     assert judged.outcome == Failed(
         reason=f"LookupError (test_foreign.py:{steps.__code__.co_firstlineno + 2})"
     )
-    assert [unit.verdict for unit in judged.units] == [Verdict(label=1)]
+    assert [verdict.label for verdict in judged.verdicts] == [1]
 
 
 def raising(error: BaseException, name: str = "own") -> Computed:

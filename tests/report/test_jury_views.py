@@ -6,7 +6,7 @@ import pytest
 
 from localjudge.report.remarks import decidedness_line
 from localjudge.report.sample_views import remark_on
-from localjudge.run_directory.result_rows import Evaluation, JudgedUnit, VerdictRow, verdict_rows
+from localjudge.run_directory.result_rows import Evaluation, VerdictRow
 from localjudge.run_directory.summary import Totals, VerdictSummary
 from localjudge.types import JudgeCard, Scored, Span, Unit, Verdict, VerdictRule
 
@@ -14,12 +14,13 @@ RULE = VerdictRule(0.5, 0.01)
 
 
 def evaluation(*judges: Mapping[str, float] | None) -> Evaluation:
-    units = []
+    verdicts = []
     for index, probabilities in enumerate(judges):
         unit = Unit(kind="statement", index=index, source="response", span=Span.whole("It rains."))
         parts = dict(probabilities) if probabilities else None
-        units.append(JudgedUnit(unit, Verdict(label=1, p_yes=0.9, valid_mass=1.0, judges=parts)))
-    return Evaluation("1", "faithfulness", Scored(value=1.0), tuple(units))
+        verdict = Verdict(label=1, p_yes=0.9, valid_mass=1.0, judges=parts)
+        verdicts.append(VerdictRow.of("1", "faithfulness", index, unit, verdict))
+    return Evaluation("1", "faithfulness", Scored(value=1.0), tuple(verdicts))
 
 
 def summarise(*judges: Mapping[str, float] | None, rubrics: tuple[str, ...] = ()) -> VerdictSummary:
@@ -47,7 +48,7 @@ def test_levels_are_not_compared_at_one_half() -> None:
 
 
 def row(judges: Mapping[str, float] | None) -> VerdictRow:
-    [verdict] = verdict_rows([evaluation(judges)])
+    [verdict] = evaluation(judges).verdicts
     return verdict
 
 

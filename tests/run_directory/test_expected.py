@@ -15,7 +15,7 @@ from localjudge.judging.verify import verify_run
 from localjudge.metrics import Metric, catalog
 from localjudge.report.sample_views import describe_score
 from localjudge.run_directory.expected import with_expected
-from localjudge.run_directory.result_rows import Evaluation, JudgedUnit
+from localjudge.run_directory.result_rows import Evaluation, VerdictRow
 from localjudge.text import sentences
 from localjudge.types import (
     Combination,
@@ -25,6 +25,7 @@ from localjudge.types import (
     Scored,
     Task,
     Undefined,
+    Unit,
     Verdict,
     VerdictRule,
 )
@@ -45,7 +46,8 @@ def evaluate_once(
 ) -> Evaluation:
     """Return the evaluation of a sample, with these probabilities in the order of asking."""
     steps = metric.steps(sample, sentences)
-    units: list[JudgedUnit] = []
+    units: list[Unit] = []
+    rows: list[VerdictRow] = []
     threshold = rule.for_metric(metric.name).threshold
     rest = iter(values)
     tasks: list[Task] = []
@@ -57,12 +59,15 @@ def evaluate_once(
                 value = next(rest)
                 label: Label = 1 if value >= threshold else 0
                 verdicts.append(Verdict(label=label, p_yes=value))
-                units.append(JudgedUnit(task.unit, verdicts[-1]))
+                units.append(task.unit)
+                rows.append(
+                    VerdictRow.of(sample.id, metric.name, len(rows), task.unit, verdicts[-1])
+                )
             tasks = list(steps.send(verdicts))
     except StopIteration as finished:
-        evaluation = Evaluation(sample.id, metric.name, finished.value, tuple(units))
+        evaluation = Evaluation(sample.id, metric.name, finished.value, tuple(rows))
     assert not list(rest), "more values than questions"
-    return with_expected(evaluation, metric, rule)
+    return with_expected(evaluation, units, metric, rule)
 
 
 def expect(metric: str, values: list[float], rule: VerdictRule = HALF) -> tuple[float, float]:

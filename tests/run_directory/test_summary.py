@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.run_directory.result_rows import (
-    Evaluation,
-    JudgedUnit,
-    json_line,
-    score_rows,
-    verdict_rows,
-)
+from localjudge.run_directory.result_rows import Evaluation, VerdictRow, json_line, score_rows
 from localjudge.run_directory.summary import MetricSummary, Totals, VerdictSummary
 from localjudge.stats.interval import mean_interval
 from localjudge.types import (
@@ -87,16 +81,8 @@ def test_nothing_scored_has_no_mean(
 
 def decidedness(*verdicts: Verdict | NoAnswer) -> VerdictSummary:
     totals = Totals(["m"], VerdictRule(0.5, 0.01))
-    totals.add(
-        [
-            Evaluation(
-                "a",
-                "m",
-                NO,
-                tuple(JudgedUnit(make_unit("x", 0), verdict) for verdict in verdicts),
-            )
-        ]
-    )
+    rows = [make_row("m", make_unit("x", 0), verdict) for verdict in verdicts]
+    totals.add([Evaluation("a", "m", NO, tuple(rows))])
     return totals.summary("", CARD).verdicts
 
 
@@ -128,8 +114,8 @@ def test_rubric_levels_are_not_near_the_threshold() -> None:
     """Level 3 of 5 is an expected value of .5 and no probability, so only its mass counts."""
     totals = Totals(["m", "tone"], VerdictRule(0.5, 0.01), rubrics={"tone"})
     for name, p_yes, mass in (("m", 0.9, 0.75), ("tone", 0.5, 0.25), ("tone", 0.5, 0.25)):
-        judged = JudgedUnit(make_unit("x", 0), Verdict(label=1, p_yes=p_yes, valid_mass=mass))
-        totals.add([Evaluation("a", name, NO, (judged,))])
+        verdict = Verdict(label=1, p_yes=p_yes, valid_mass=mass)
+        totals.add([Evaluation("a", name, NO, (make_row(name, make_unit("x", 0), verdict),))])
     assert totals.summary("", CARD).verdicts == VerdictSummary(
         count=1, near_threshold=0.0, median_valid_mass=0.25
     )
@@ -158,6 +144,10 @@ def make_unit(text: str, start: int, index: int = 0) -> Unit:
     )
 
 
+def make_row(metric: str, unit: Unit, verdict: Verdict | NoAnswer, position: int = 0) -> VerdictRow:
+    return VerdictRow.of("a", metric, position, unit, verdict)
+
+
 def test_score_rows_hold_the_contract_s_keys_in_order() -> None:
     two_of_three = Scored(value=2 / 3, expected=0.61, numerator=2, denominator=3)
     evaluations = [
@@ -182,15 +172,12 @@ def test_score_rows_hold_the_contract_s_keys_in_order() -> None:
 
 def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
     """A unit without a verdict is listed with its error; keys from `against` on are additions."""
-    units = (
-        JudgedUnit(
-            make_unit("Größe.", 0),
-            Verdict(label=1, p_yes=0.75, valid_mass=0.5, reason="so", window=2),
-        ),
-        JudgedUnit(make_unit("Two.", 7, index=1), NoAnswer(error="too long")),
+    first = Verdict(label=1, p_yes=0.75, valid_mass=0.5, reason="so", window=2)
+    rows = (
+        make_row("context_relevancy", make_unit("Größe.", 0), first),
+        make_row("context_relevancy", make_unit("Two.", 7, index=1), NoAnswer(error="too long"), 1),
     )
-    evaluation = Evaluation("a", "context_relevancy", Failed(reason="no verdict"), units)
-    assert "".join(json_line(row.values) for row in verdict_rows([evaluation])) == (
+    assert "".join(json_line(row.values) for row in rows) == (
         '{"sample_id": "a", "metric": "context_relevancy", "unit": "sentence", "index": 0,'
         ' "source": "retrieved_contexts", "source_index": 3, "start": 0, "end": 6,'
         ' "text": "Größe.",'
