@@ -55,7 +55,7 @@ OPTIONS_OF_OTHERS = {
     *("--address", "--disable-usage-stats", "--generate", "--head", "--node-ip-address"),  # ray
     "--port",  # ray
     *("--ctstate", "--dport"),  # iptables
-    *("--corrected", "--data", "--limit", "--samples", "--table"),  # our scripts
+    *("--again", "--corrected", "--data", "--limit", "--samples", "--table"),  # our scripts
 }
 
 
