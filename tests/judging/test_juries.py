@@ -638,9 +638,9 @@ def test_a_time_budget_counts_every_sample_that_all_judges_answered(
 
 
 def test_an_open_jury_answers_like_a_run(small: str, tmp_path: Path) -> None:
-    jury(small, tmp_path / "run", metrics="faithfulness")
+    evaluate(["lexical", small], tmp_path / "run", metrics="faithfulness")
     expected = [row["p_yes"] for row in verdicts(tmp_path / "run")]
-    with localjudge.Judge.with_settings(["lexical", small], weigh(WEIGHTS)) as judge:
+    with localjudge.Judge.open(["lexical", small], threads=1, min_valid_mass=0) as judge:
         evaluations = judge.evaluations(ROWS, "faithfulness")
         run = judge.evaluate(ROWS, "faithfulness")
         found = [verdict.p_yes for result in evaluations for verdict in result.verdicts]
