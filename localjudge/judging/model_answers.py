@@ -261,6 +261,14 @@ def _has_waiting_verdict(evaluations: Iterable[Evaluation]) -> bool:
     return False
 
 
+def _has_waiting_verdict(evaluations: Iterable[Evaluation]) -> bool:
+    """Return whether a verdict waits for the answer of a judge."""
+    for evaluation in evaluations:
+        if any(verdict.error == NOT_YET.error for verdict in evaluation.verdicts):
+            return True
+    return False
+
+
 class ExpectedQuestions:
     """Count the questions about the first `share` of the samples, and report the expected total.
 
