@@ -52,7 +52,7 @@ from localjudge.labels.matched_labels import (
 from localjudge.labels.run_labels import check_labels_allowed
 from localjudge.labels.units import UnitFrame, first_places, unit_frames
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
-from localjudge.run_directory.differences import Difference, differences
+from localjudge.run_directory.differences import Difference, differences, judges_differ
 from localjudge.run_directory.label_rows import stored_labels
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.run_rows import column_values, slice_order
@@ -459,8 +459,8 @@ def _list_means(run: RunRecord, metrics: Iterable[str]) -> str:
 
 def _warn_of_judges(changes: Sequence[Difference]) -> Iterator[str]:
     if changes:
-        names = ", ".join(change.ingredient for change in changes)
-        yield f"the judges differ ({names}) and may cause the difference"
+        words = judges_differ(change.ingredient for change in changes)
+        yield f"{words} and may cause the difference"
 
 
 def _warn_of_pairs(both: _BothRuns) -> Iterator[str]:

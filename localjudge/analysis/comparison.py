@@ -14,8 +14,7 @@ from typing import Literal, NamedTuple
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.pairing import UnitChange
 from localjudge.metrics import catalog
-from localjudge.run_directory.differences import Difference, only_rounds
-from localjudge.run_directory.directory import excerpt
+from localjudge.run_directory.differences import Difference, judges_differ, only_rounds
 from localjudge.stats.interval import Interval
 from localjudge.stats.sequence import MIN_PLANNED_LABELS
 from localjudge.types import JudgeCard, Record
@@ -262,10 +261,10 @@ class RunComparison(Record):
         names = []
         for difference in self.judge_changes_for(metric):
             if change.headline is None or difference.ingredient.startswith(_STATEMENTS):
-                names.append(excerpt(difference.ingredient))
+                names.append(difference.ingredient)
         obstacles: dict[Obstacle, str] = {}
         if names:
-            obstacles["judges"] = f"the judges differ ({', '.join(names)})"
+            obstacles["judges"] = judges_differ(names)
         if counts.other_question:
             pairs = f"{counts.other_question:,} of {numbered(counts.paired, 'pair')}"
             obstacles["questions"] = f"another question or reference in {pairs}"

@@ -1,7 +1,7 @@
 """Compare the manifests of two runs, value by value."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -10,6 +10,9 @@ from localjudge.run_directory.directory import excerpt
 from localjudge.types import Record
 
 _SHOWN = 5
+_JUDGES = "judges"
+_COMBINATIONS = "combinations."
+"""Who judges together, and with which weights for each metric."""
 _METRIC = re.compile(r"metrics\.(.+)\.version")
 _DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samples differ"}
 _ENGINE_ROUNDING = (
@@ -67,6 +70,24 @@ def other_differences(
 ) -> list[Difference]:
     """Return the differences that no updated package explains."""
     return [change for change in differences(before, after) if not is_update(change)]
+
+
+def judges_differ(ingredients: Iterable[str]) -> str:
+    """Return `the judges differ (engine.n_ctx, weights)`.
+
+    Other judges have other weights, so neither is named for them.
+    """
+    ingredients = list(ingredients)
+    names: dict[str, None] = {}
+    for ingredient in ingredients:
+        if not ingredient.startswith(_COMBINATIONS):
+            names[excerpt(ingredient)] = None
+        elif _JUDGES not in ingredients:
+            names["weights"] = None
+    names.pop(_JUDGES, None)
+    if not names:
+        return "the judges differ"
+    return f"the judges differ ({', '.join(names)})"
 
 
 def format_updates(changes: Sequence[Difference]) -> str:

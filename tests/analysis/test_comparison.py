@@ -8,6 +8,7 @@ from localjudge import Run
 from localjudge.analysis.compare import compare
 from localjudge.analysis.comparison import MetricChange, ScoreChanges
 from localjudge.analysis.pairing import UnitChange
+from localjudge.run_directory.differences import judges_differ
 from localjudge.stats.paired import paired_difference, smallest_detectable_difference
 from tests.conftest import ScriptedRun
 
@@ -272,6 +273,25 @@ def test_another_judge_is_a_warning_and_another_metric_is_not(scripted_run: Scri
         (),
         ["context_recall"],
     )
+
+
+@pytest.mark.parametrize(
+    ("ingredients", "words"),
+    [
+        (["threshold"], "the judges differ (threshold)"),
+        (
+            ["judges", "combinations.faithfulness.bias", "combinations.a.weights.reader"],
+            "the judges differ",
+        ),
+        (
+            ["combinations.faithfulness.bias", "combinations.a.weights.reader", "engine.n_ctx"],
+            "the judges differ (weights, engine.n_ctx)",
+        ),
+    ],
+)
+def test_other_judges_are_named_in_a_few_words(ingredients: list[str], words: str) -> None:
+    """Three lines of `combinations.faithfulness.weights.lexical` said that one was a jury."""
+    assert judges_differ(ingredients) == words
 
 
 @pytest.mark.parametrize(
