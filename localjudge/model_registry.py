@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from localjudge import local_models, resources
 from localjudge.errors import ModelError
@@ -311,11 +311,24 @@ def _read(registry: Path) -> tuple[_Models, _Juries]:
             _refuse_second(jury.name, models.keys() | juries.keys())
             juries[jury.name] = jury
     except (ValueError, TypeError) as error:
+        problem = str(error)
+        if isinstance(error, ValidationError):
+            problem = _first_problem(error)
         raise ModelError(
-            f"the model registry {registry} cannot be read: {error}",
+            f"the model registry {registry} cannot be read: {problem}",
             hint="correct or remove it",
         ) from error
     return models, juries
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Return `weights.attribution.lexical: Input should be a finite number, found nan`."""
+    problem = error.errors(include_url=False)[0]
+    message = problem["msg"].removeprefix("Value error, ")
+    place = ".".join(map(str, problem["loc"]))
+    if not place:
+        return message
+    return f"{place}: {message}, found {problem['input']!r:.80}"
 
 
 def _refuse_second(name: str, names: Collection[str]) -> None:

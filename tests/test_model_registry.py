@@ -110,8 +110,10 @@ def test_a_missing_registered_file_is_named(home: Path, model: Path) -> None:
 )
 def test_an_unreadable_registry_is_named(home: Path, content: str) -> None:
     (home / "registry.toml").write_text(content, encoding="utf-8")
-    with pytest.raises(ModelError, match=r"registry .*registry\.toml cannot be read"):
+    with pytest.raises(ModelError, match=r"registry .*registry\.toml cannot be read") as refused:
         model_registry.find("lexical")
+    assert "\n" not in refused.value.message
+    assert "pydantic" not in refused.value.message
 
 
 @pytest.mark.parametrize("kinds", [("model", "model"), ("jury", "jury"), ("model", "jury")])

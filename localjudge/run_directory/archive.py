@@ -23,6 +23,7 @@ from localjudge.run_directory.store_reader import (
     PROMPT,
     AskedUnit,
     AskedWindow,
+    RequestKey,
     parse_json,
     reading,
     select,
@@ -64,7 +65,7 @@ def stored_extras(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def stored_keys(path: Path) -> list[str]:
     """Return the keys of all answered requests in the order of asking."""
     query = "SELECT key FROM request JOIN answer ON answer.request = request.id ORDER BY id"
-    return [key for (key,) in _rows(path, tuple[str], query)]
+    return [key for (key,) in _rows(path, tuple[RequestKey], query)]
 
 
 def stored_sample(path: Path, sample_id: str) -> Sample | None:

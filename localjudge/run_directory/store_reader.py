@@ -14,9 +14,9 @@ from contextlib import closing, contextmanager
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from localjudge.errors import RunDirectoryError
 from localjudge.run_directory.directory import (
@@ -129,6 +129,7 @@ FROM request JOIN shape ON shape.id = shape ORDER BY request.id
 _NAMED_AT_ONCE = 500
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """Exceptions of SQLite for a damaged file."""
+RequestKey = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Value = TypeVar("_Value")
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
 
@@ -185,7 +186,7 @@ def select_answers(
     )
     rows = select_named(
         connection,
-        tuple[str, float | None, float | None, str | None, str | None, str | None],
+        tuple[RequestKey, float | None, float | None, str | None, str | None, str | None],
         query,
         keys,
     )
@@ -211,7 +212,8 @@ def select_windows(
         "SELECT sample_id, metric, position, judge, window, key"
         " FROM unit JOIN request ON id = request WHERE sample_id IN"
     )
-    rows = sorted(select_named(connection, tuple[str, str, int, int, int, str], query, samples))
+    kind = tuple[str, str, int, int, int, RequestKey]
+    rows = sorted(select_named(connection, kind, query, samples))
     answers = select_answers(connection, dict.fromkeys(key for *_, key in rows))
     windows_by_unit: dict[AskedUnit, list[AskedWindow]] = {}
     for sample_id, metric, position, judge, stored_number, key in rows:

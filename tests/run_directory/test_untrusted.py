@@ -233,6 +233,11 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "store of another version": (sql("PRAGMA user_version = 7"), STORED, "has schema version 7"),
     "answer 7": (sql("UPDATE answer SET p_yes = 7"), ASKED, "p_yes: Input should be less than"),
     "answer to nothing": (sql("UPDATE answer SET p_yes = NULL"), ASKED, "p_yes: Input should be"),
+    "key that is no sha256": (
+        sql("UPDATE request SET key = 'x' || substr(key, 2)"),
+        {"verify"},
+        "String should match pattern",
+    ),
     "request of many pieces": (
         sql("UPDATE request SET path = '[' || replace(hex(zeroblob(1999999)), '00', '1,') || '1]'"),
         {"verify", "sample"},
