@@ -1,5 +1,6 @@
 """Command line: the list of commands, imported when called, and their common error handling."""
 
+import errno
 import logging
 import os
 import signal
@@ -152,7 +153,7 @@ def _is_defect(error: BaseException) -> bool:
     """
     if isinstance(error, LocaljudgeError) or not isinstance(error, OSError):
         return False
-    return error.errno not in NO_ROOM
+    return error.errno not in NO_ROOM and error.errno != errno.ENAMETOOLONG
 
 
 def _leave_stdout() -> None:

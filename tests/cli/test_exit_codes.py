@@ -207,3 +207,14 @@ def test_a_closed_pipe_is_no_error_and_keeps_the_exit_code(
     command = f"{sys.executable} -m localjudge {arguments} | {reader}; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (code, "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["show NAME", "compare NAME NAME", "verify NAME", "calibrate NAME", "label NAME"],
+)
+def test_a_name_too_long_for_a_file_is_no_defect(call: Call, command: str) -> None:
+    code, output, errors = call(*command.replace("NAME", 300 * "a").split())
+    assert (code, output) == (1, "")
+    assert "too long" in errors
+    assert "Traceback" not in errors
