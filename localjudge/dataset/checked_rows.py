@@ -113,10 +113,15 @@ def _check_text(cell: Any, field: str, report: Report, resolved: Resolved) -> st
 
 def _hint_for_first(cell: Any, field: str, resolved: Resolved) -> str:
     """Return the option that reads the first text of a list, "" for other values."""
-    if not isinstance(cell, list | tuple) or not cell:
+    path = str(resolved.get(field))
+    is_list = False
+    while isinstance(cell, list | tuple) and cell:
+        is_list = True
+        cell = cell[0]
+        path += ".0"
+    if not is_list:
         return ""
-    first = f"{resolved.get(field)}.0"
-    path = next(iter(find_texts(cell[0], first)), first)
+    path = next(iter(find_texts(cell, path)), path).replace("[]", ".0")
     return f" (for the first text: {option('mapping', {field: path})})"
 
 

@@ -138,8 +138,10 @@ def _is_pair(value: Sequence[Any]) -> bool:
     if len(value) != 2:  # noqa: PLR2004
         return False
     key, content = value
-    if not isinstance(key, str) or len(key.split()) != 1 or not key.isascii():
+    if not isinstance(key, str):
         return False
+    if isinstance(value, list) and (len(key.split()) != 1 or not key.isascii()):
+        return False  # two texts
     return isinstance(content, Mapping) or (isinstance(content, str) and len(content.split()) > 1)
 
 

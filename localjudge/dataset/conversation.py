@@ -21,12 +21,13 @@ _INSTEAD_OF_CONTENT = ("refusal", "tool_calls", "function_call", "audio")
 _CHATML = "<|im_start|>"
 _TEMPLATE = re.compile(r"\s*(?:<s>|<bos>)?\s*(?:<\|\w+\|>|<start_of_turn>|\[INST\])")
 _TRANSCRIPT = re.compile(
-    r"\s*(?:human|user)\s*:.*\n\s*(?:ai|assistant|bot|chatbot)\s*:\s*\S", re.IGNORECASE | re.DOTALL
+    r"[\s*_]*(?:human|user)[*_]*\s*:.*\n[\s*_]*(?:ai|assistant|bot|chatbot)[*_]*\s*:[\s*_]*\w",
+    re.IGNORECASE | re.DOTALL,
 )
 """The prompt of a chat template, and a conversation as LangChain prints it (`Human: ...`)."""
 _PRINTED_MESSAGE = re.compile(
     r"""['"](?:role|from|speaker|author)['"]\s*:|\b\w*Message\w*\(|"""
-    r"""['"]type['"]\s*:\s*['"](?:human|ai)"""
+    r"""\btype['"]?\s*[:=]\s*['"](?:human|ai)"""
 )
 _WHOLE_MESSAGE = re.compile(r"""\s*[\[({]\s*(?:\{?\s*['"](?:role|from)['"]|\w*Message\w*\()""")
 
@@ -70,9 +71,21 @@ def looks_like_messages(text: str) -> bool:
     """Return whether a text is a printed conversation, perhaps in a form that cannot be read."""
     if text.count(_CHATML) > 1 or _TEMPLATE.match(text) or _TRANSCRIPT.match(text):
         return True
-    if text.lstrip()[:1] not in {"[", "{", "("}:
+    if text.lstrip().removeprefix("messages=")[:1] not in {"[", "{", "("}:
         return False
-    return len(_PRINTED_MESSAGE.findall(text)) > 1 or _WHOLE_MESSAGE.match(text) is not None
+    if _are_turns(parse_printed(text)) or _WHOLE_MESSAGE.match(text):
+        return True
+    return len(_PRINTED_MESSAGE.findall(text)) > 1
+
+
+def _are_turns(value: Any) -> bool:
+    """Return whether a value is a list of pairs, question and answer, as Gradio keeps them."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(
+        isinstance(turn, list | tuple) and len(turn) == 2 and isinstance(turn[0], str)  # noqa: PLR2004
+        for turn in value
+    )
 
 
 def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:

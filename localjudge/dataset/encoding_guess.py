@@ -24,7 +24,14 @@ WINDOWS_1252 = "cp1252"
 _WINDOWS = "cp125"
 _ASIAN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
 _CJK = re.compile("[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff01-\uff5e]")
+_NOT_THAI = re.compile(
+    "[^\x00-\x7f\u0e01\u0e02\u0e04\u0e06-\u0e3a\u0e3f-\u0e4c\u0e50-\u0e59]"
+    "|(?<![\u0e01-\u0e2e\u0e31-\u0e3a\u0e47-\u0e4e])[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]"
+    "|[\u0e40-\u0e44](?![\u0e01-\u0e2e])"
+)
+"""Other or obsolete letters, a vowel or tone sign without its consonant, a vowel before none."""
 _LESS_CHAOS = 0.03
+_HANGUL = re.compile("[\uac00-\ud7a3]")
 _MIN_COVERAGE = 0.9
 _MORE_WORDS = 1.5
 _MIN_WORDS = 3
@@ -124,15 +131,26 @@ def _guess_asian(data: bytes) -> str | None:
     """Return the encoding of a Chinese, Japanese or Korean text with clearly the least chaos."""
     from charset_normalizer import from_bytes
 
+    if not _NOT_THAI.search(data.decode("cp874", "replace")):
+        return None
     chaos: dict[str, float] = {}
     for match in from_bytes(data, cp_isolation=[*_ASIAN], enable_fallback=False):
         text = str(match)
+        if match.encoding == "cp949" and _has_rare_syllables(text):
+            continue
         if len(_CJK.findall(text)) >= _MIN_COVERAGE * len(_OTHER_SIGN.findall(text)):
             chaos[match.encoding] = match.chaos
     ranked = sorted(chaos, key=chaos.__getitem__)
     if not ranked or (len(ranked) > 1 and chaos[ranked[1]] < chaos[ranked[0]] + _LESS_CHAOS):
         return None
     return ranked[0]
+
+
+def _has_rare_syllables(text: str) -> bool:
+    """Return whether more than one of ten syllables is none of the 2,350 of KS X 1001."""
+    syllables = _HANGUL.findall(text)
+    rare = sum(min(syllable.encode("cp949")) < 0xA1 for syllable in syllables)  # noqa: PLR2004
+    return 10 * rare > len(syllables)
 
 
 def _describe(encoding: str, text: str) -> _Reading:
@@ -178,6 +196,8 @@ def _script(letter: str) -> str:
         return "Cyrillic"
     if "\u0370" <= letter <= "\u03ff":
         return "Greek"
+    if "\u05d0" <= letter <= "\u06ff":
+        return "Hebrew or Arabic"
     return "Latin"
 
 

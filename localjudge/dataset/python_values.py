@@ -1,7 +1,7 @@
 """Convert Python values to JSON values."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
@@ -27,7 +27,7 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
     """
     if levels == 0 or type(value) in _PLAIN:
         return value
-    fields = _read_pairs(value) if isinstance(value, list) else read_fields(value)
+    fields = _read_pairs(value) if type(value) in {list, tuple} else read_fields(value)
     if fields is not None:
         value = fields
     result = value
@@ -49,7 +49,7 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
     return result
 
 
-def _read_pairs(values: list[Any]) -> dict[str, Any] | None:
+def _read_pairs(values: Sequence[Any]) -> dict[str, Any] | None:
     """Return an object for a list of keys and texts or objects, as pandas gives a map of Parquet.
 
     Return None for other lists, and if a key occurs twice.

@@ -20,7 +20,7 @@ from localjudge.judging.metric_choice import (
 from localjudge.judging.plan import Plan
 from localjudge.metrics.documents import get_compared_value
 from localjudge.progress import Progress
-from localjudge.text.folding import skeleton
+from localjudge.text.folding import clean, skeleton
 from localjudge.text.language_guess import language_warning, row_language_warning
 from localjudge.text.thinking import thinking_ranges
 from localjudge.types import context_texts
@@ -96,7 +96,7 @@ def _repeat_warnings(planned: Plan) -> Iterator[str]:
         ids[hash(skeleton(fields.pop("id")))] += 1
         question = fields.get("user_input")
         if question:
-            questions[hash(question)] += 1
+            questions[hash(clean(question))] += 1
         else:
             contents[hash(json.dumps(fields))] += 1
     if not planned.settings.cluster_by:

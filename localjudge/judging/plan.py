@@ -31,6 +31,7 @@ from localjudge.run_directory.manifest import Sampling
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import Totals
+from localjudge.text.folding import clean
 from localjudge.words import option, option_name
 
 RUNS = Path("runs")
@@ -227,7 +228,7 @@ def group_samples(dataset: Dataset, column: str) -> dict[str, str]:
             problem = f"the sample {sample.id!r} has no value in the column {column!r}"
             hint = f"{option_name('cluster_by')} needs a value for every sample"
             raise InputError(problem, hint=hint)
-        groups[sample.id] = intern(group_name(value))
+        groups[sample.id] = intern(clean(group_name(value)))
     return groups
 
 

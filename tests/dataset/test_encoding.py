@@ -45,6 +45,9 @@ LITHUANIAN = "Kada ir kur? Sutartį pasirašė direktorius, šalys yra įpareigo
 PORTUGUESE = "Quando foi? O contrato não foi assinado em março, mas a decisão é válida até amanhã."
 RUSSIAN = "Когда это было? Договор подписал директор, и он уже не может его отменить."
 GREEK = "Πότε ήταν; Η σύμβαση υπογράφηκε από τον διευθυντή και είναι έγκυρη για όλους."
+HEBREW = "מתי נחתם החוזה? החוזה נחתם במרץ על ידי המנהל, והוא לא יכול לבטל אותו, אם אין סיבה."
+ARABIC = "متى وقع العقد؟ وقع المدير العقد في مارس، ولا يمكنه إلغاؤه الآن إلا بسبب."
+THAI = "สัญญาลงนามเมื่อใด ผู้จัดการลงนามในสัญญาเมื่อเดือนมีนาคม และยกเลิกไม่ได้"
 JAPANESE = "契約はいつ署名されましたか。契約は三月に東京で署名された。"
 CHINESE = "合同是什么时候签署的？合同于三月在北京签署。双方受其约束。"
 KOREAN = "계약은 언제 서명되었습니까? 계약은 3월에 서울에서 서명되었다."
@@ -65,7 +68,9 @@ KOREAN = "계약은 언제 서명되었습니까? 계약은 3월에 서울에서
         ("Es ist schön in Köln, und es war nicht weit von der Straße.", "cp850 cp437 mac_roman"),
         (RUSSIAN, "cp1251 koi8_r cp866 iso8859_5"),
         (GREEK, "cp1253 iso8859_7 cp737"),
+        (HEBREW, "cp1255 iso8859_8 cp862"),
         (JAPANESE, "shift_jis euc_jp"),
+        ("橋は誰のものですか。橋は郡のもので、毎年春に修理されます。", "shift_jis euc_jp"),
         (CHINESE, "gbk gb18030"),
         (KOREAN, "euc_kr"),
     ],
@@ -108,6 +113,9 @@ def test_bytes_that_do_not_decide_are_refused(tmp_path: Path, text: str, encodin
         (GERMAN, "cp1252 mac_roman"),
         (RUSSIAN, "cp1251 koi8_r cp866"),
         (GREEK, "cp1253 cp737"),
+        (HEBREW, "cp1255 iso8859_8 cp862"),
+        (ARABIC, "cp1256 iso8859_6"),
+        (THAI, "cp874"),
     ],
 )
 def test_a_few_words_are_read_right_or_refused(tmp_path: Path, text: str, encodings: str) -> None:

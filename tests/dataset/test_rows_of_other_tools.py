@@ -325,6 +325,11 @@ def test_a_printed_conversation_is_read_like_the_list(
         str([{"type": "human", "data": {"content": "Where?"}}, {"type": "ai", "data": {}}]),
         str([said("system", "Be brief.")]),
         "Human: Where?\nAI: There.",
+        "**User:** Where?\n**Assistant:** There.",
+        "messages=[HumanMessage(content='Where?'), AIMessage(content='There.')]",
+        "[content='Where?' type='human', content='There.' type='ai']",
+        json.dumps([["Where?", "There."]]),
+        str([("Why?", "So."), ("Where?", None)]),
         "User: Where?\n\nAssistant: There.\nUser: Why?\nAssistant: So.",
         "<s>[INST] Where? [/INST] There. </s>",
         "<start_of_turn>user\nWhere?<end_of_turn>\n<start_of_turn>model\nThere.<end_of_turn>",
@@ -345,6 +350,12 @@ def test_the_hint_for_a_printed_conversation_reads_its_first_text() -> None:
         load([row])
     data = load([row], mapping={"user_input": "question.0.value"})
     assert data.samples[0].user_input == "Where is it?"
+    pairs = {"question": json.dumps([["Where is it?", "There."]]), "answer": "There."}
+    with pytest.raises(DataError, match=r"question\.0\.0"):
+        load([pairs])
+    parts = {"question": json.dumps([{"role": "user", "parts": [{"text": "Where is it?"}]}])}
+    with pytest.raises(DataError, match=r"question\.0\.parts\.0\.text"):
+        load([parts])
 
 
 @pytest.mark.parametrize(
@@ -358,6 +369,8 @@ def test_the_hint_for_a_printed_conversation_reads_its_first_text() -> None:
         "User: who may read it?",
         "Human: a word of Latin origin?\nWhat is its stem?",
         "What do <|user|> and <|assistant|> mean?",
+        '["a", "b"]',
+        "[[1, 2], [3, 4]]",
     ],
 )
 def test_a_question_with_brackets_is_text(question: str) -> None:

@@ -288,6 +288,15 @@ def test_a_map_that_pandas_has_read_is_an_object(tmp_path: Path, key: str) -> No
     assert [context.text for context in data.samples[0].retrieved_contexts or ()] == ["a b"]
 
 
+@pytest.mark.parametrize("contexts", [[("Annual report", "a b")], "[('Annual report', 'a b')]"])
+def test_a_tuple_of_a_key_and_its_text_is_refused(contexts: Any) -> None:
+    """A list of two texts is read: promptfoo nests lists."""
+    with pytest.raises(DataError, match="contexts"):
+        load([{"question": "q", "contexts": contexts}])
+    sample = load([{"question": "q", "contexts": [["One text.", "Two texts."]]}]).samples[0]
+    assert len(sample.retrieved_contexts or ()) == 2
+
+
 def test_maps_inside_lists_and_structs_are_objects(tmp_path: Path) -> None:
     documents = [[("text", "a b")], [("text", "c d"), ("source", "e")]]
     path = map_file(tmp_path, "parquet", documents, pyarrow.list_(MAP))

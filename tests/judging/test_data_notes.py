@@ -172,6 +172,11 @@ ASKED = {**SAID, "question": "Why?"}
         ([SAID] * 3, {}, ("3 samples", "1 different", "cluster_by='answer'")),
         ([{**SAID, "id": f"{n}"} for n in range(4)], {}, ("4 samples", "1 different")),
         ([{**SAID, "messages": TALK}] * 2, {}, ("2 samples", "cluster_by='messages'")),
+        (
+            [{**ASKED, "question": text} for text in ("Why caf\u00e9?", " Why  cafe\u0301? ")],
+            {},
+            ("2 samples", "1 different"),
+        ),
         ([ASKED, ASKED], {"cluster_by": "question"}, None),
         ([SAID, {**SAID, "answer": "No."}], {}, None),
         ([SAID, {**SAID, "contexts": ["No."]}], {}, None),
