@@ -21,7 +21,8 @@ _INSTEAD_OF_CONTENT = ("refusal", "tool_calls", "function_call", "audio")
 _CHATML = "<|im_start|>"
 _TEMPLATE = re.compile(r"\s*(?:<s>|<bos>)?\s*(?:<\|\w+\|>|<start_of_turn>|\[INST\])")
 _TRANSCRIPT = re.compile(
-    r"[\s*_]*(?:human|user)[*_]*\s*:.*\n[\s*_]*(?:ai|assistant|bot|chatbot)[*_]*\s*:[\s*_]*\w",
+    r"[\s*_]*(?:human|user)[*_ ]{0,4}:"
+    r".*\n[*_ ]{0,4}(?:ai|assistant|bot|chatbot)[*_ ]{0,4}:[\s*_]*\w",
     re.IGNORECASE | re.DOTALL,
 )
 """The prompt of a chat template, and a conversation as LangChain prints it (`Human: ...`)."""

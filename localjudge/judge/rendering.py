@@ -23,7 +23,8 @@ from localjudge.types import (
 _CACHE_SIZE = 512
 _CONTEXT_CACHE_SIZE = 64
 _DASH = r"\s?[-\u2010-\u2014\u2212]\s?"
-_RANGE = re.compile(rf"\d+(?:{_DASH}\d+)+")
+_RANGE = re.compile(rf"(?<!\d)\d+(?:{_DASH}\d+){{1,4}}")
+_MAX_RANGES = 20
 _FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
 
 RoledNode = tuple[str | None, Node]
@@ -34,7 +35,9 @@ def render(prompt: TaskPrompt, task: Task, *, form: str) -> list[RoledNode]:
     """Fill a prompt's nodes with the texts of a task. `form` describes a valid answer."""
     texts = _texts(task)
     contexts = _contexts(task)
-    texts["unit"] = _RANGE.sub(lambda numbers: _as_written(numbers[0], contexts), texts["unit"])
+    texts["unit"] = _RANGE.sub(
+        lambda numbers: _as_written(numbers[0], contexts), texts["unit"], count=_MAX_RANGES
+    )
     examples: tuple[tuple[CustomQuestion, str], ...] = ()
     if isinstance(task, CustomQuestion):
         examples = task.examples
