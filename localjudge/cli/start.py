@@ -12,15 +12,15 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import click
 
 from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.cli import options as cli
 from localjudge.cli.command import command
-from localjudge.cli.main import ExitCode, command_line
-from localjudge.cli.output import STEP, progress_shown
+from localjudge.cli.main import ExitCode
+from localjudge.cli.output import progress_shown
 from localjudge.cli.start_answers import (
     StartFolder,
     ask_and_store,
@@ -28,6 +28,15 @@ from localjudge.cli.start_answers import (
     choose_default_metric,
     plan_with_columns,
     select_settings,
+)
+from localjudge.cli.start_pair import start_pair
+from localjudge.cli.start_steps import (
+    begin_again,
+    choose_language,
+    format_step,
+    instruct,
+    print_total,
+    run_step,
 )
 from localjudge.config import CONFIG_FILE
 from localjudge.errors import InputError, MissingRun, UnfinishedRun
@@ -38,7 +47,6 @@ from localjudge.judging.verify import REPORT
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
-from localjudge.labels.labelling_time import labelling_minutes
 from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
 from localjudge.report.estimate_views import estimate_view
 from localjudge.report.next_step import next_step
@@ -47,8 +55,7 @@ from localjudge.report.terminal import Table, number, put, show
 from localjudge.run_directory.examination import NOT_EXAMINED
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary
-from localjudge.types import Language
-from localjudge.words import numbered, printable, printable_lines, roughly
+from localjudge.words import numbered, printable, printable_lines
 
 
 @command("start", "localjudge start data.csv")
@@ -79,6 +86,8 @@ def start_command(
     file that the page saves (--labels FILE): it reads the labels, corrects the mean, writes the
     report, and prints the next command. Answers are kept in localjudge.toml next to the run.
 
+    With two columns that may be the answer, it can compare two systems (localjudge run --against).
+
     Each step prints its command. Without a terminal, the first call only prints the commands. After
     an interruption, the same command resumes.
 
@@ -95,6 +104,8 @@ def start_command(
         return _print_commands(folder, judge, metric)
     if is_new or again or judge or metric:
         ask_and_store(folder, judge, metric, again=again)
+    if folder.answers.get("against"):
+        return start_pair(folder, labels)
     code = _judge_if_needed(folder)
     _label_and_report(folder, labels)
     return code
@@ -102,7 +113,7 @@ def start_command(
 
 def _print_commands(folder: StartFolder, judge: str | None, metric: str | None) -> int:
     """Print the commands of the default answers for a caller without a terminal."""
-    planned = plan_with_columns(folder.data, {}, again=False)
+    planned, _ = plan_with_columns(folder.data, {}, again=False)
     metric = metric or choose_default_metric(planned)
     judge = judge or choose_default_judge()
     directory = str(folder.run)
@@ -125,21 +136,8 @@ def _print_commands(folder: StartFolder, judge: str | None, metric: str | None) 
         err=True,
     )
     for step in steps:
-        put(f"{_format_step(step)}\n")
+        put(f"{format_step(step)}\n")
     return ExitCode.NOTHING_JUDGED
-
-
-def _format_step(step: Sequence[str]) -> str:
-    return printable(shlex.join(["localjudge", *step]))
-
-
-def _run_step(step: Sequence[str]) -> int:
-    """Print and run a command of `localjudge`, and return its exit code."""
-    put(f"\n$ {_format_step(step)}\n")
-    command = command_line.get_command(click.get_current_context(), step[0])
-    assert command
-    code: int | None = command.main(list(step[1:]), standalone_mode=False, obj=STEP)
-    return code or ExitCode.DONE
 
 
 def _label_and_report(folder: StartFolder, label_files: tuple[Path, ...]) -> None:
@@ -151,7 +149,7 @@ def _label_and_report(folder: StartFolder, label_files: tuple[Path, ...]) -> Non
     labels = read_run_labels(run)
     instruction = _write_page(folder, run, metric, labels)
     if labels != labels_before or not (run.directory / REPORT).exists():
-        _run_step(["report", str(run.directory)])
+        run_step(["report", str(run.directory)])
     result = _describe_result(run, metric, labels_before, labels)
     put("\n")
     show(Table(notes=[result]))
@@ -166,9 +164,6 @@ def _label_and_report(folder: StartFolder, label_files: tuple[Path, ...]) -> Non
     put(printable(f" then, with the file that the page saves: {command}") + "\n")
 
 
-_DOCTOR_MINUTES = 10
-
-
 def _judge_if_needed(folder: StartFolder) -> int:
     """Estimate, examine an unknown judge, and run. Return the exit code of the run."""
     answers = folder.answers
@@ -177,17 +172,17 @@ def _judge_if_needed(folder: StartFolder) -> int:
     if state == "finished":
         return ExitCode.DONE
     if state == "other data":
-        _begin_again(folder)
+        begin_again(folder)
     run = ["run", "--config", str(folder.config_file)]
     if state != "unfinished":
-        put(f"\n$ {_format_step([*run, '--dry-run'])}\n")
+        put(f"\n$ {format_step([*run, '--dry-run'])}\n")
         estimate = _estimate(folder, planned)
         is_new_judge = estimate.judge.examined == NOT_EXAMINED
-        _print_total(estimate, is_new_judge=is_new_judge)
+        print_total(estimate, is_new_judge=is_new_judge)
         if is_new_judge:
             judge = folder.answers["judge"]
-            _run_step(["doctor", "--judge", judge, "--config", "none"])
-    return _run_step(run)
+            run_step(["doctor", "--judge", judge, "--config", "none"])
+    return run_step(run)
 
 
 def _find_state(
@@ -203,19 +198,6 @@ def _find_state(
     if run.manifest.data != planned.identity:
         return "other data"
     return "finished"
-
-
-def _begin_again(folder: StartFolder) -> None:
-    """Let the next run judge the changed data, with the answers of the last one."""
-    stored = folder.answers
-    answers = {name: stored.get(name) for name in ("mapping", "language", "judge", "metrics")}
-    last = folder.run
-    name = folder.next_run()
-    click.echo(
-        f"the data changed since {last}: judging it again in {folder.path / name}",
-        err=True,
-    )
-    folder.write_config({**answers, "out": name, "reuse": [last.name]})
 
 
 def _estimate(folder: StartFolder, planned: Plan) -> Estimate:
@@ -234,21 +216,6 @@ def _estimate(folder: StartFolder, planned: Plan) -> Estimate:
     return estimate
 
 
-def _print_total(estimate: Estimate, *, is_new_judge: bool) -> None:
-    """Print how long everything takes: judging, labelling and, for a new judge, doctor."""
-    seconds = estimate.seconds or 0
-    judging = "no time"
-    if seconds:
-        judging = roughly(seconds, estimate.seconds_ci95)
-    minutes = labelling_minutes(min(DEFAULT_COUNT, estimate.verdicts))
-    parts = [f"{judging} for judging", f"{numbered(minutes, 'minute')} for labels"]
-    if is_new_judge:
-        minutes += _DOCTOR_MINUTES
-        parts.append(f"up to about {_DOCTOR_MINUTES} minutes for doctor")
-    put(f"\n in total {roughly(seconds + 60 * minutes)}: {', '.join(parts)}\n")
-    click.echo("Ctrl-C stops; the same command resumes", err=True)
-
-
 def _read_labels(folder: StartFolder, run: RunRecord, named_files: Sequence[Path]) -> None:
     """Read the named files, in one command, and labels of earlier runs.
 
@@ -258,7 +225,7 @@ def _read_labels(folder: StartFolder, run: RunRecord, named_files: Sequence[Path
         step = ["label", str(run.directory)]
         for file in named_files:
             step += ["--read", str(file)]
-        _run_step(step)
+        run_step(step)
     if read_run_labels(run) is None:
         for other in folder.other_runs():
             if read_run_labels(other) is not None:
@@ -268,7 +235,7 @@ def _read_labels(folder: StartFolder, run: RunRecord, named_files: Sequence[Path
 def _try_to_read(run: RunRecord, earlier: Path) -> None:
     """Read the labels of an earlier run, unless no statement is the same."""
     try:
-        _run_step(["label", str(run.directory), "--read", str(earlier)])
+        run_step(["label", str(run.directory), "--read", str(earlier)])
     except InputError as error:
         click.echo(printable_lines(f"not read: {error}"), err=True)
 
@@ -301,19 +268,11 @@ def _write_page(
         return None
     if not page.exists():
         directory = str(run.directory)
-        language = _choose_language(folder)
-        _run_step(
+        language = choose_language(folder)
+        run_step(
             ["label", directory, "--metrics", metric, *drawing, "--page", str(page), *language]
         )
-    return _instruct(page, len(labelling.rows), is_first=not labels)
-
-
-def _instruct(page: Path, count: int, *, is_first: bool) -> str:
-    noun = "more statement"
-    if is_first:
-        noun = "statement"
-    minutes = numbered(labelling_minutes(count), "minute")
-    return f"label {numbered(count, noun)} (about {minutes}): open {page} in a browser"
+    return instruct(page, len(labelling.rows), is_first=not labels)
 
 
 def _choose_count(labels: RunLabels | None, mean: CorrectedMean | None) -> int:
@@ -326,13 +285,6 @@ def _choose_count(labels: RunLabels | None, mean: CorrectedMean | None) -> int:
     if mean and mean.needed:
         return answered + mean.needed
     return answered + DEFAULT_COUNT
-
-
-def _choose_language(folder: StartFolder) -> list[str]:
-    language = str(folder.answers.get("language"))
-    if language in get_args(Language):
-        return ["--language", language]
-    return []
 
 
 def _describe_result(

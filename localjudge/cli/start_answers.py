@@ -24,6 +24,7 @@ import click
 
 from localjudge import model_registry
 from localjudge.config import CONFIG_FILE, read_config
+from localjudge.dataset.paired_answers import AGAINST
 from localjudge.dataset.preview import (
     guess_columns,
     preview_columns,
@@ -34,6 +35,7 @@ from localjudge.engine.opening import find_model
 from localjudge.errors import DataError, InputError
 from localjudge.judging.data_report import language_sample
 from localjudge.judging.judges import default_judge
+from localjudge.judging.pair import plan_pair
 from localjudge.judging.plan import FIRST_RUN, Plan, below_runs, data_stem, plan
 from localjudge.judging.settings import RunSettings, checked
 from localjudge.labels.labelling import DEFAULT_COUNT
@@ -163,6 +165,14 @@ _QUESTIONS = {
     "reference": "Which column is the right answer, written by a person?",
     "id": "Which column is the id of a row?",
 }
+_QUESTIONS_OF_TWO = {
+    "user_input": _QUESTIONS["user_input"],
+    _CONTEXTS: _QUESTIONS[_CONTEXTS],
+    AGAINST: "Which column is the answer of A, the system to compare with?",
+    "response": "Which column is the answer of B, the new system?",
+    "reference": _QUESTIONS["reference"],
+    "id": _QUESTIONS["id"],
+}
 _NAME_WIDTH = 24
 _MIN_WIDTH = 60
 
@@ -170,8 +180,9 @@ _MIN_WIDTH = 60
 def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
     """Return the column of each field, several contexts joined by commas.
 
-    `known` are recognised columns. Raises DataError for a file that cannot be read or has no
-    columns.
+    `known` are recognised columns. Where several columns may be the answer, two systems may be
+    compared: `AGAINST` is then the column of the baseline. Raises DataError for a file that cannot
+    be read or has no columns.
     """
     columns = preview_columns(files)
     _print_columns(columns)
@@ -181,7 +192,13 @@ def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str
         if not texts or len(set(texts)) < len(texts):
             guesses["id"].remove(name)
     mapping: dict[str, str] = {}
-    for field, question in _QUESTIONS.items():
+    questions = dict(_QUESTIONS)
+    if len(guesses["response"]) > 1 and _ask_for_two_systems(guesses["response"]):
+        questions = _QUESTIONS_OF_TWO
+        old, new, *_ = guesses["response"]
+        guesses |= {AGAINST: [old], "response": [new]}
+        known = {field: column for field, column in known.items() if field != "response"}
+    for field, question in questions.items():
         default: Sequence[str] = guesses[field]
         if field in known:
             default = known[field].split(",")
@@ -189,6 +206,19 @@ def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str
         if names:
             mapping[field] = ",".join(names)
     return mapping
+
+
+def _ask_for_two_systems(names: Sequence[str]) -> bool:
+    """Return whether two systems are compared, where several columns may be the answer."""
+    columns = ", ".join(map(printable, names))
+    click.echo(f"Several columns may be the answer: {columns}", err=True)
+
+    def read(text: str) -> bool:
+        if text not in ("1", "2"):
+            raise InputError("answer 1 or 2")
+        return text == "2"
+
+    return ask("One system (1), or two systems, A against B (2)?", read, "2")
 
 
 def warn_of_evidence(files: Sequence[str], mapping: Mapping[str, str]) -> None:
@@ -302,13 +332,14 @@ def ask_and_store(
     """Ask what is not known yet, and store the answers. Other answers begin another run."""
     stored = folder.answers
     if again or not stored:
-        planned = plan_with_columns(folder.data, stored.get("mapping", {}), again=again)
-        answers: dict[str, Any] = {"mapping": dict(planned.settings.mapping)}
+        planned, against = plan_with_columns(folder.data, stored.get("mapping", {}), again=again)
+        answers: dict[str, Any] = {"mapping": dict(planned.settings.mapping), "against": against}
         answers["language"] = _recognise_language(planned)
         answers["judge"] = _absolute(judge or _ask_judge())
     else:
-        planned = plan(list(folder.data), None, select_settings(stored))
-        answers = {name: stored.get(name) for name in ("mapping", "language", "judge")}
+        planned = plan_answers(folder.data, None, stored)
+        names = ("mapping", "against", "language", "judge")
+        answers = {name: stored.get(name) for name in names}
         if judge:
             answers["judge"] = _absolute(judge)
     if metric:
@@ -318,11 +349,20 @@ def ask_and_store(
     else:
         answers["metrics"] = [choose_default_metric(planned)]
     # Refuses an unknown metric or missing columns before anything is stored.
-    plan(list(folder.data), answers["metrics"], planned.settings)
+    plan_answers(folder.data, answers["metrics"], answers)
     is_changed = any(value and stored.get(name) != value for name, value in answers.items())
     if is_changed and folder.run.exists():
         answers["out"] = folder.next_run()
     folder.write_config(answers)
+
+
+def plan_answers(data: Sequence[str], metrics: object, answers: Mapping[str, Any]) -> Plan:
+    """Plan the run, or the new run of two that are compared."""
+    settings = select_settings(answers)
+    against = answers.get("against")
+    if against is None:
+        return plan(list(data), metrics, settings)
+    return plan_pair(list(data), metrics, against, settings).run
 
 
 def select_settings(answers: Mapping[str, Any]) -> RunSettings:
@@ -334,11 +374,16 @@ def select_settings(answers: Mapping[str, Any]) -> RunSettings:
     return checked(settings)
 
 
-def plan_with_columns(data: Sequence[str], stored: Mapping[str, str], *, again: bool) -> Plan:
-    """Plan the data with known column names, or ask for the columns if these are unclear."""
+def plan_with_columns(
+    data: Sequence[str], stored: Mapping[str, str], *, again: bool
+) -> tuple[Plan, str | None]:
+    """Plan the data with known column names, or ask for the columns if these are unclear.
+
+    Also returns the column of the baseline, if two systems are compared.
+    """
     files = list(data)
     if not sys.stdin.isatty():
-        return plan(files, None, checked({}))
+        return plan(files, None, checked({})), None
     if again:
         return _ask_for_columns(files, stored)
     try:
@@ -349,22 +394,27 @@ def plan_with_columns(data: Sequence[str], stored: Mapping[str, str], *, again: 
         return _ask_for_columns(files, {})
     is_complete = planned.dataset.fields >= _LABELLED_FIELDS
     if is_complete and not any(planned.dataset.unused):
-        return planned
+        return planned, None
     return _ask_for_columns(files, planned.dataset.mapping)
 
 
-def _ask_for_columns(files: list[str], known: Mapping[str, str]) -> Plan:
+def _ask_for_columns(files: list[str], known: Mapping[str, str]) -> tuple[Plan, str | None]:
     while True:
         mapping = ask_columns(files, known)
+        against = mapping.pop(AGAINST, None)
+        answers = {"mapping": mapping, "against": against}
         try:
-            planned = plan(files, None, checked({"mapping": mapping}))
+            planned = plan_answers(files, None, answers)
         except InputError as error:
             if not _is_about_columns(error):
                 raise
             click.echo(printable_lines(str(error)), err=True)
         else:
-            warn_of_evidence(files, mapping)
-            return planned
+            used = dict(mapping)
+            if against is not None:
+                used[AGAINST] = against
+            warn_of_evidence(files, used)
+            return planned, against
 
 
 def _is_about_columns(error: InputError) -> bool:

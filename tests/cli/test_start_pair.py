@@ -1,0 +1,73 @@
+"""`localjudge start` with two columns that may be the answer: one system, or A against B."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from localjudge.config import read_config
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
+from tests.cli.test_start_command import commands_in, talk, write_page_labels
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
+
+QUESTION = "Which column is the question? [1]"
+TEXTS = "Which columns are the texts that were found? One or several [2]"
+SYSTEMS = "One system (1), or two systems, A against B (2)? [2]"
+OLD = "Which column is the answer of A, the system to compare with? [3]"
+NEW = "Which column is the answer of B, the new system? [4]"
+RIGHT_ANSWER = "Which column is the right answer, written by a person? [none]"
+ID = "Which column is the id of a row? [none]"
+DEFAULTS: dict[str, str | None] = dict.fromkeys(
+    (SYSTEMS, QUESTION, TEXTS, OLD, NEW, RIGHT_ANSWER, ID), ""
+)
+
+
+@pytest.fixture(autouse=True)
+def data(folder: Path) -> None:
+    """Twenty rows: A is wrong in every second, B is right; the judge compares words."""
+    with Path("data.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["question", "passages", "answer_a", "answer_b"])
+        for n in range(20):
+            fact = f"Station {n} was opened in the year {1950 + n}."
+            wrong = f"Kinder may not enter station {n}."
+            old = fact if n % 2 else wrong
+            writer.writerow([f"When was station {n} opened?", fact, old, fact])
+
+
+def test_two_systems_go_to_a_corrected_difference() -> None:
+    """Ten statements of A are wrong, and no statement of B is asked that A has, too."""
+    arguments = ("start", "data.csv", "--judge", "lexical")
+    code, output, dialogue = talk(*arguments, answers=DEFAULTS)
+    assert code == 0, dialogue
+    assert read_config("runs/data/localjudge.toml").arguments["against"] == "answer_a"
+    assert ComparisonDirectory.find("runs/data/run") is not None
+    assert "Judge only in faithfulness: +" in output
+    ran = commands_in(output)
+    page = "label runs/data/run --metrics faithfulness --sample 50 --page runs/data/labels.html"
+    assert page in ran
+    assert "report runs/data/run" in ran
+    assert "label 20 statements" in " ".join(output.split())
+    assert "localjudge start data.csv --labels FILE" in " ".join(output.split())
+    write_page_labels(Path("runs/data/labels.html"), "labels-ann.jsonl")
+    code, output, dialogue = talk("start", "data.csv", "--labels", "labels-ann.jsonl", answers={})
+    assert code == 0, dialogue
+    assert "label runs/data/run --read labels-ann.jsonl" in commands_in(output)
+    assert "by 20 labels of 1 person" in " ".join(output.split())
+    assert "next: localjudge" in output
+
+
+def test_one_system_of_two_columns_is_still_possible() -> None:
+    answers: dict[str, str | None] = {
+        SYSTEMS: "1",
+        QUESTION: "",
+        TEXTS: "",
+        "Which column is the answer of your system?": "4",
+        RIGHT_ANSWER: "",
+        ID: "",
+    }
+    code, _, dialogue = talk("start", "data.csv", "--judge", "lexical", answers=answers)
+    assert code == 0, dialogue
+    assert "against" not in read_config("runs/data/localjudge.toml").arguments
+    assert ComparisonDirectory.find("runs/data/run") is None
