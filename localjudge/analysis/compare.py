@@ -100,9 +100,12 @@ def compare(
     slices = None
     if by is not None:
         slices = SlicedChanges(column=by, slices=tuple(both.slices(changes, by)))
+    path = None
     directory = ComparisonDirectory.of_runs(baseline.directory, run.directory)
+    if directory is not None:
+        path = str(directory.path)
     return RunComparison(
-        directory=directory and str(directory.path),
+        directory=path,
         baseline=str(baseline.directory),
         run=str(run.directory),
         baseline_signature=baseline.summary.signature,

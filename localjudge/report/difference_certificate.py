@@ -173,6 +173,9 @@ def _describe_change(
     elif change.is_withheld and change.corrected:
         basis = messages.plain("certificate.by_labels", n=change.corrected.labelled)
     scores = change.scores
+    judges: tuple[float | None, ...] = (None, None, None)
+    if scores:
+        judges = (scores.before, scores.after, scores.difference)
     return {
         "name": name,
         "sentence": sentence,
@@ -180,9 +183,9 @@ def _describe_change(
         "difference": difference,
         "interval": interval,
         "compared": change.compared,
-        "before": scores and scores.before,
-        "after": scores and scores.after,
-        "judges_difference": _sign(scores and scores.difference, messages),
+        "before": judges[0],
+        "after": judges[1],
+        "judges_difference": _sign(judges[2], messages),
         "obstacles": list(comparison.obstacles(name).values()),
     }
 

@@ -18,11 +18,10 @@ from localjudge.analysis.difference_outcome import (
     count_missing_labels,
     decide_difference,
 )
-from localjudge.analysis.gate_reasons import signed
 from localjudge.judging.verify import REPORT
 from localjudge.run_directory.files import last_verification
 from localjudge.stats.paired import samples_to_decide
-from localjudge.words import call, numbered
+from localjudge.words import call, numbered, signed
 
 _BEGINNINGS: dict[Outcome, str] = {
     "better": "{run} is better in",
