@@ -184,7 +184,7 @@ def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
 def test_each_further_call_names_one_next_command(call: Call) -> None:
     write_german_csv("export.csv")
     answers = {question: answer for question, answer in DEFAULTS.items() if question != JUDGE}
-    asked = talk("start", "export.csv", "--judge", "lexical", answers=answers)
+    _, asked, _ = talk("start", "export.csv", "--judge", "lexical", answers=answers)
     assert "8 minutes for labels" in " ".join(asked.split())
     folder = Path("runs/export")
     printed = call("start", "export.csv")[1]
@@ -349,6 +349,7 @@ def test_names_decide_and_two_candidates_have_no_default(call: Call) -> None:
     ]
     Path("export.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     answers: dict[str, str | None] = {
+        "One system (1), or two systems, A against B (2)? [2]": "1",
         "Which column is the question? [2]": ENTER,
         "One or several [3]": ENTER,
         "Which column is the answer of your system?": ENTER,
