@@ -212,8 +212,8 @@ def select_windows(
         "SELECT sample_id, metric, position, judge, window, key"
         " FROM unit JOIN request ON id = request WHERE sample_id IN"
     )
-    kind = tuple[str, str, int, int, int, RequestKey]
-    rows = sorted(select_named(connection, kind, query, samples))
+    selected = select_named(connection, tuple[str, str, int, int, int, RequestKey], query, samples)
+    rows = sorted(selected)
     answers = select_answers(connection, dict.fromkeys(key for *_, key in rows))
     windows_by_unit: dict[AskedUnit, list[AskedWindow]] = {}
     for sample_id, metric, position, judge, stored_number, key in rows:
