@@ -52,7 +52,10 @@ def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Argume
         _check_names(options, names)
         for name, value in form.bind_partial(*arguments, **options).arguments.items():
             if name in kinds:
-                _check_type(name, value, kinds[name])
+                annotation = kinds[name]
+                if not _takes(annotation, value):
+                    hint = f"it takes {_describe(annotation)}"
+                    raise ArgumentTypeError(f"{name} cannot be {value!r:.80}", hint=hint)
         try:
             return function(*arguments, **options)
         except InputError as error:
@@ -93,12 +96,6 @@ def _check_names(options: Mapping[str, object], names: Collection[str]) -> None:
         if name not in names:
             hint = hint_for_option(name, names)
             raise ArgumentTypeError(f"there is no option {name!r}", hint=hint)
-
-
-def _check_type(name: str, value: object, annotation: Any) -> None:
-    if not _takes(annotation, value):
-        hint = f"it takes {_describe(annotation)}"
-        raise ArgumentTypeError(f"{name} cannot be {value!r:.80}", hint=hint)
 
 
 def _takes(annotation: Any, value: object) -> bool:

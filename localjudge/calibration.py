@@ -240,7 +240,13 @@ def _read_labels(
     for row, sample in zip(texts, samples, strict=True):
         cluster = _hash_texts(row.texts)
         if column:
-            cluster = _read_cluster(row, column)
+            value = lookup(row.columns, column)
+            if is_blank(value) or isinstance(value, Mapping | list):
+                raise InputError(
+                    f"{row.place} has no text or number in the column {column!r}",
+                    hint=f"{option_name('cluster_by')} needs a value for every labelled row",
+                )
+            cluster = group_name(value)
         for position, label in enumerate(row.labels):
             if label is not None:
                 place = UnitPlace(sample.id, metric, position)
@@ -251,16 +257,6 @@ def _read_labels(
 
 def _hash_texts(texts: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
-
-
-def _read_cluster(row: LabelledText, column: str) -> str:
-    value = lookup(row.columns, column)
-    if is_blank(value) or isinstance(value, Mapping | list):
-        raise InputError(
-            f"{row.place} has no text or number in the column {column!r}",
-            hint=f"{option_name('cluster_by')} needs a value for every labelled row",
-        )
-    return group_name(value)
 
 
 def is_saved(calibration: Calibration, name: str | None) -> bool:

@@ -226,7 +226,12 @@ def _ollama(folder: Path, skipped: list[SkippedFile]) -> _Named:
         if len(place) != _MANIFEST_DEPTH:
             continue
         host, namespace, model, tag = place
-        short = _ollama_name(host, namespace, model)
+        if host != _OLLAMA_HOST:
+            short = f"{host}/{namespace}/{model}"
+        elif namespace == "library":
+            short = model
+        else:
+            short = f"{namespace}/{model}"
         names = {short, f"{namespace}/{model}", f"{host}/{namespace}/{model}"}
         aliases = {f"{name}:{tag}" for name in names}
         if tag == "latest":
@@ -237,15 +242,6 @@ def _ollama(folder: Path, skipped: list[SkippedFile]) -> _Named:
             skipped.append(SkippedFile(where=f"ollama:{short}:{tag}", reason=error.message))
         else:
             yield f"{short}:{tag}", blob, aliases
-
-
-def _ollama_name(host: str, namespace: str, model: str) -> str:
-    """Return the name of a model in Ollama, which omits its own host and library."""
-    if host != _OLLAMA_HOST:
-        return f"{host}/{namespace}/{model}"
-    if namespace == "library":
-        return model
-    return f"{namespace}/{model}"
 
 
 def _ollama_blob(manifest: Path, blobs: Path) -> Path:

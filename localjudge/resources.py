@@ -44,7 +44,11 @@ _ABANDONED_SECONDS = 60
 
 def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> int:
     """Write a file as `replace_whole` does, but through devices and pipes. Raises OSError."""
-    if _is_special(file):
+    if _DEVICES in file.absolute().parents:
+        is_special = True
+    else:
+        is_special = file.exists() and not (file.is_file() or file.is_dir())
+    if is_special:
         with file.open("wb") as stream:
             return sum(map(stream.write, parts))
     return replace_whole(file, parts, durable=durable)
@@ -56,7 +60,11 @@ def replace_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -
     Replaces links. Unless `durable`, a power failure may lose or truncate the file. Raises OSError.
     """
     for part in file.parent.glob(part_names(file.name)):
-        _remove_abandoned(part)
+        with suppress(OSError):
+            if time() - part.stat().st_mtime > _ABANDONED_SECONDS:
+                with open(os.open(part, os.O_RDWR | OPEN_SAFELY), "rb") as opened:
+                    if try_lock(opened.fileno()) == "locked":
+                        part.unlink()
     beginning = f".{file.name[:64]}."
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=beginning, suffix=_PART)
     fresh = Path(name)
@@ -88,22 +96,6 @@ def replace_file(fresh: Path, file: Path, *, durable: bool = True) -> None:
 def part_names(name: str) -> str:
     """Return the pattern of the names that `write_whole` gives a file."""
     return f".{escape(name[:64])}.????????{_PART}"
-
-
-def _is_special(file: Path) -> bool:
-    """Return whether a file cannot be replaced: `/dev/stdout`, or a pipe such as `>(gzip)`."""
-    if _DEVICES in file.absolute().parents:
-        return True
-    return file.exists() and not (file.is_file() or file.is_dir())
-
-
-def _remove_abandoned(part: Path) -> None:
-    """Remove files left by a killed process: old and not locked."""
-    with suppress(OSError):
-        if time() - part.stat().st_mtime > _ABANDONED_SECONDS:
-            with open(os.open(part, os.O_RDWR | OPEN_SAFELY), "rb") as opened:
-                if try_lock(opened.fileno()) == "locked":
-                    part.unlink()
 
 
 LockState = Literal["locked", "busy", "unsupported"]

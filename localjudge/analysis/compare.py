@@ -176,10 +176,27 @@ class _BothRuns:
         self.before = before
         self.after = after
         self.pairs = pair_samples(before.samples, after.samples)
-        self.shared = self._count_pairs()
+        grounds: Counter[str] = Counter()
+        same_content = 0
+        for new, old in self.pairs.items():
+            grounds[find_ground(self.before.samples[old], self.after.samples[new])] += 1
+            same_content += self._have_same_content(new, old)
+        self.shared = SharedSamples(
+            by_id=grounds["id"],
+            by_content=grounds["content"],
+            by_question=grounds["question"],
+            same_content=same_content,
+            other_question=self._count_other_questions(self.pairs),
+            only_baseline=len(self.before.samples) - len(self.pairs),
+            only_new=len(self.after.samples) - len(self.pairs),
+        )
         groups = self._groups()
         self._is_grouped = groups is not None
-        self._clusters = _number_groups(groups or range(len(after.samples)))
+        numbers: dict[object, int] = {}
+        self._clusters = [
+            numbers.setdefault(group, len(numbers))
+            for group in (groups or range(len(after.samples)))
+        ]
         self._sampling = before.run.sampling.joined(after.run.sampling)
         self._labels = match_labels_of_both(before.run, after.run)
 
@@ -202,22 +219,6 @@ class _BothRuns:
             clusters = self._pair_clusters(self._scored_pairs(metric, self.pairs))
             frames[metric] = join_frames(frames_before[metric], frames_after[metric], *clusters)
         return dict(sorted(frames.items()))
-
-    def _count_pairs(self) -> SharedSamples:
-        grounds: Counter[str] = Counter()
-        same_content = 0
-        for new, old in self.pairs.items():
-            grounds[find_ground(self.before.samples[old], self.after.samples[new])] += 1
-            same_content += self._have_same_content(new, old)
-        return SharedSamples(
-            by_id=grounds["id"],
-            by_content=grounds["content"],
-            by_question=grounds["question"],
-            same_content=same_content,
-            other_question=self._count_other_questions(self.pairs),
-            only_baseline=len(self.before.samples) - len(self.pairs),
-            only_new=len(self.after.samples) - len(self.pairs),
-        )
 
     def _have_same_content(self, new: int, old: int) -> bool:
         return self.after.samples[new].content == self.before.samples[old].content
@@ -424,12 +425,6 @@ class _BothRuns:
             corrected=corrected,
             is_withheld=withholds_difference(corrected, whole),
         )
-
-
-def _number_groups(groups: Iterable[object]) -> list[int]:
-    """Return the number of each group, from 0 in the order of first appearance."""
-    numbers: dict[object, int] = {}
-    return [numbers.setdefault(group, len(numbers)) for group in groups]
 
 
 def _warn_of_samples(both: _BothRuns, metrics: Sequence[str]) -> Iterator[str]:

@@ -37,18 +37,11 @@ class ComparedRun:
             self.scores[metric] = np.full(len(self.samples), np.nan)
             self._places[metric] = np.full(len(self.samples), _NO_PLACE)
         positions = {sample.id: position for position, sample in enumerate(self.samples)}
-        self._read_scores(positions)
-        self._read_places(positions)
-
-    def _read_scores(self, positions: dict[str, int]) -> None:
         for score in self.run.iter_scores():
             if score.sample_id not in positions:
                 raise unknown_sample(self.run, score.sample_id)
             if score.metric in self.scores and score.score is not None:
                 self.scores[score.metric][positions[score.sample_id]] = score.score
-
-    def _read_places(self, positions: dict[str, int]) -> None:
-        """Store the place of each sample's first verdict on each metric."""
         for place, verdict in iter_verdict_places(self.run):
             position = positions.get(verdict.sample_id)
             places = self._places.get(verdict.metric)

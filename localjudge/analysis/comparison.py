@@ -240,7 +240,11 @@ class RunComparison(Record):
 
     def judge_changes_for(self, metric: str) -> tuple[Difference, ...]:
         """Return the differences of the judges that can change a metric, except by rounding."""
-        tasks = _list_tasks(metric)
+        built_in = catalog.ours(metric)
+        if built_in is None:
+            tasks: frozenset[str] | None = None
+        else:
+            tasks = catalog.list_tasks([built_in])
         changes = []
         for change in self.judge_changes:
             if not only_rounds(change) and _concerns(change, metric, tasks):
@@ -273,14 +277,6 @@ class RunComparison(Record):
 
 _STATEMENTS = ("segmenter.", "metrics.")
 """Parts of a judge's identity that decide what is judged."""
-
-
-def _list_tasks(metric: str) -> frozenset[str] | None:
-    """Return the tasks of a built-in metric, or None if they are unknown."""
-    built_in = catalog.ours(metric)
-    if built_in is None:
-        return None
-    return catalog.list_tasks([built_in])
 
 
 def _concerns(change: Difference, metric: str, tasks: frozenset[str] | None) -> bool:

@@ -37,15 +37,15 @@ def decide_difference(comparison: RunComparison, name: str) -> Outcome:
         return outcome
     elif change.quoted.basis == "judge" and catalog.is_judged(name):
         outcome = "judge only"
-    elif interval.limits and (interval.low > 0 or interval.high < 0) and not _has_gaps(change):
+    elif (
+        interval.limits
+        and (interval.low > 0 or interval.high < 0)
+        and not (change.headline is not None and change.headline.has_gaps)
+    ):
         outcome = "worse"
         if (interval.low > 0) != catalog.lower_is_better(name):
             outcome = "better"
     return outcome
-
-
-def _has_gaps(change: MetricChange) -> bool:
-    return change.headline is not None and change.headline.has_gaps
 
 
 def can_be_corrected(name: str, change: MetricChange) -> bool:

@@ -84,7 +84,10 @@ def decide_gate(
         assert comparison  # `check_baseline` has refused the gate otherwise
         assert not isinstance(part, Slice)
         decision = _decide_difference(gate, comparison, labels, part)
-        failures = _explain_failures_of_pair(gate, run, comparison)
+        change = comparison.metrics[gate.metric]
+        failures = explain_failures(change.failed_in_baseline, change.allowed_in_baseline)
+        if not failures:
+            failures = explain_failures(run.summary.metrics[gate.metric].failed, run.max_failed)
         obstacles = explain_obstacles(comparison.obstacles(gate.metric, part), allow_different)
     else:
         assert not isinstance(part, ComparedSlice)
@@ -298,12 +301,3 @@ def _explain_failures_of_part(gate: Gate, run: RunRecord, part: Slice | None) ->
         samples = part.samples
     max_failed = run.manifest.environment.settings.max_failed
     return explain_failures(summary.failed, allowed_failures(max_failed, samples))
-
-
-def _explain_failures_of_pair(gate: Gate, run: RunRecord, comparison: RunComparison) -> str:
-    """Say that too many samples of the baseline or of the new run failed, or return ""."""
-    change = comparison.metrics[gate.metric]
-    failures = explain_failures(change.failed_in_baseline, change.allowed_in_baseline)
-    if failures:
-        return failures
-    return explain_failures(run.summary.metrics[gate.metric].failed, run.max_failed)

@@ -23,7 +23,7 @@ from localjudge.labels.labelled_statements import (
     values_with_labels,
     with_labels,
 )
-from localjudge.report.certificate import Certificate, write_certificate
+from localjudge.report.certificate import write_certificate
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.difference_certificate import write_difference_certificate
 from localjudge.report.difference_claims import next_step_of_comparison
@@ -97,7 +97,11 @@ def show_command(
     _check_one_view(sample, column, options)
     metrics = chosen_metrics or list(run)
     if options["labels"]:
-        _show_disputes(run, metrics, as_json)
+        disputes = disputed_statements(run, metrics)
+        if as_json:
+            print_json([dispute.model_dump() for dispute in disputes])
+        else:
+            show(disputes_view(run, disputes))
     elif options["disagree"]:
         _show_disagreements(run, metrics, as_json)
     elif column is not None:
@@ -133,14 +137,6 @@ def _check_one_view(sample: str | None, column: str | None, options: Mapping[str
     if "worst" in typed_arguments() and chosen not in ([], ["--details"]):
         hint = f"omit it, or {chosen[0]}"
         raise InputError("--worst is the number of samples below the table of a run", hint=hint)
-
-
-def _show_disputes(run: RunRecord, metrics: Sequence[str], as_json: bool) -> None:
-    disputes = disputed_statements(run, metrics)
-    if as_json:
-        print_json([dispute.model_dump() for dispute in disputes])
-    else:
-        show(disputes_view(run, disputes))
 
 
 def _show_disagreements(run: RunRecord, metrics: Sequence[str], as_json: bool) -> None:
@@ -342,9 +338,22 @@ def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
     else:
         certificate = write_difference_certificate(comparison, file, **how)
     if as_json:
-        print_json(_certificate_values(certificate))
+        values: dict[str, Any] = {
+            "file": str(certificate.file),
+            "problems": certificate.problems,
+        }
+        if certificate.decisions:
+            gates = [decision.model_dump(mode="json") for decision in certificate.decisions]
+            values["gates"] = gates
+        print_json(values)
     else:
-        show(*_certificate_tables(certificate))
+        lines = [f"certificate {certificate.file}"]
+        for problem in certificate.problems:
+            lines.append(f"do not quote its results: {problem}")
+        tables = [Table(notes=lines)]
+        if certificate.decisions:
+            tables.append(gates_view(certificate.decisions))
+        show(*tables)
     return _exit_code(passed=certificate.passed)
 
 
@@ -352,24 +361,6 @@ def _exit_code(*, passed: bool) -> ExitCode:
     if passed:
         return ExitCode.DONE
     return ExitCode.GATE_MISSED
-
-
-def _certificate_values(certificate: Certificate) -> dict[str, Any]:
-    shown: dict[str, Any] = {"file": str(certificate.file), "problems": certificate.problems}
-    if certificate.decisions:
-        gates = [decision.model_dump(mode="json") for decision in certificate.decisions]
-        shown["gates"] = gates
-    return shown
-
-
-def _certificate_tables(certificate: Certificate) -> list[Table]:
-    lines = [f"certificate {certificate.file}"]
-    for problem in certificate.problems:
-        lines.append(f"do not quote its results: {problem}")
-    tables = [Table(notes=lines)]
-    if certificate.decisions:
-        tables.append(gates_view(certificate.decisions))
-    return tables
 
 
 @command("export", "localjudge export runs/data-3f9a1c2e --format csv --out scores.csv")

@@ -4,7 +4,7 @@ In CSV, a placeholder for a missing value (`NaN`, `NULL`, `-`) becomes null and 
 null in every format. Contexts may be in several columns, or in one text that is split.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import compress
 from typing import Any
 
@@ -95,7 +95,13 @@ def _read_cell(row: RawRow, field: str, column: str, report: Report) -> Any:
         return lookup(row.values, column)
     if "," not in column or has_value(row.values, column):
         cell = _read_list(row, field, column, report)
-        _refuse_part_of_contexts(row, field, column, cell)
+        if not (column in row.values or not isinstance(cell, str | Mapping)):
+            path = whole_collection(row.values, column)
+            if path is not None:
+                raise InputError(
+                    f"{row.place}: {field}={column} uses one context of several",
+                    hint=f"to use all of them: {option('mapping', {field: path})}",
+                )
         return cell
     joined: list[Any] = []
     for name in column.split(","):
@@ -115,18 +121,6 @@ def _read_list(row: RawRow, field: str, column: str, report: Report) -> Any:
     return value
 
 
-def _refuse_part_of_contexts(row: RawRow, field: str, column: str, cell: Any) -> None:
-    """Raise InputError for one context of several: the others would be dropped silently."""
-    if column in row.values or not isinstance(cell, str | Mapping):
-        return
-    path = whole_collection(row.values, column)
-    if path is not None:
-        raise InputError(
-            f"{row.place}: {field}={column} uses one context of several",
-            hint=f"to use all of them: {option('mapping', {field: path})}",
-        )
-
-
 def _choose_reference(cell: Any, row: RawRow, resolved: Resolved, report: Report) -> Any:
     """Return the only one of a list of references, or the cell if it is no list.
 
@@ -134,7 +128,10 @@ def _choose_reference(cell: Any, row: RawRow, resolved: Resolved, report: Report
     """
     references = cell
     if isinstance(cell, str) and not row.typed:
-        references = _parse_texts(cell) or cell
+        value = parse_printed(cell)
+        references = cell
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            references = value
     if not isinstance(references, list | tuple):
         return references
     if not references:
@@ -144,19 +141,6 @@ def _choose_reference(cell: Any, row: RawRow, resolved: Resolved, report: Report
         expected = f"one (choose the one that counts; for the first: {first})"
         report("reference", f"{len(references)} reference answers", expected)
     return references[0]
-
-
-def _parse_texts(text: str) -> list[str] | None:
-    """Parse a printed list of texts, such as the right answers of older ragas.
-
-    Return None for other text.
-    """
-    value = parse_printed(text)
-    if not isinstance(value, list) or not value:
-        return None
-    if all(isinstance(item, str) for item in value):
-        return value
-    return None
 
 
 def _remove_missing_contexts(cells: dict[str, Any], row: RawRow, field: str, ids: str) -> list[str]:
@@ -198,7 +182,11 @@ def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
         if not isinstance(value, str):
             return value
         if separator is not None:
-            return list(_nonempty_parts(value, separator))
+            parts: list[str] = []
+            for part in value.split(separator):
+                if part.strip():
+                    parts.append(part.strip())
+            return parts
         if is_of_deepeval and _MARK in value:
             raise DataError(
                 f"{place}: {shown(column)}: found one text with {_MARK!r}, "
@@ -209,9 +197,3 @@ def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
         return value
 
     return split
-
-
-def _nonempty_parts(text: str, separator: str) -> Iterator[str]:
-    for part in text.split(separator):
-        if part.strip():
-            yield part.strip()

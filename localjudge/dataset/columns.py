@@ -263,7 +263,7 @@ def _known_names(field: str, present: Set[str], mapped: Set[str]) -> list[str]:
 def _loose_names(field: str, present: Set[str], survey: Survey) -> list[str]:
     names = []
     for name in LOOSE_NAMES.get(field, ()):
-        if name in present and _is_read(name, survey, present):
+        if name in present and (survey.is_read(name) and (name != "result" or "query" in present)):
             names.append(name)
     return names
 
@@ -277,11 +277,6 @@ def _unused_columns(names: Iterable[str], survey: Survey, resolved: Resolved) ->
             if column not in used:
                 columns.append(column)
     return columns
-
-
-def _is_read(name: str, survey: Survey, present: Set[str]) -> bool:
-    """Whether the values look like text. LangChain's chains give a query and its result."""
-    return survey.is_read(name) and (name != "result" or "query" in present)
 
 
 def _means(column: str, field: str, present: Set[str]) -> bool:

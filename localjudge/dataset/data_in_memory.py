@@ -38,24 +38,15 @@ def read_in_memory(
     elif elements is None and not isinstance(data, Sample):
         whole = read_fields(data)
     if whole is not None:
-        return _rows_in_object(whole, mapping, rows_path, name)
+        row = RawRow(Place(name, row=1), plain(whole))
+        if rows_path is not None:
+            return partial(expand, row._replace(place=Place(name)), mapping, rows_path)
+        if _are_columns_of_cells(row.values):
+            return partial(zip_columns, row.values, name)
+        return partial(expand, row, mapping, rows_path)
     if elements is None:
         elements = _find_rows(data, name)
     return partial(_read_elements, elements, mapping, rows_path, name)
-
-
-def _rows_in_object(
-    whole: Mapping[str, Any],
-    mapping: Mapping[str, str],
-    rows_path: str | None,
-    name: str,
-) -> ReadRows:
-    row = RawRow(Place(name, row=1), plain(whole))
-    if rows_path is not None:
-        return partial(expand, row._replace(place=Place(name)), mapping, rows_path)
-    if _are_columns_of_cells(row.values):
-        return partial(zip_columns, row.values, name)
-    return partial(expand, row, mapping, rows_path)
 
 
 def _are_columns_of_cells(values: Mapping[str, Any]) -> bool:

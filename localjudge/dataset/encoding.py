@@ -80,13 +80,10 @@ class _Sample:
         self._begun = text[end:][-_MAX_LINE:]
         if not text.isascii() and _INVALID.search(text):
             for line in text[:end].split("\n"):
-                self._add_line(line)
-
-    def _add_line(self, line: str) -> None:
-        damaged = set(_INVALID.findall(line))
-        if damaged and (len(self.lines) < _MAX_SAMPLE or not damaged <= self.damaged):
-            self.lines += f"{line[-_MAX_LINE:]}\n"
-        self.damaged |= damaged
+                damaged = set(_INVALID.findall(line))
+                if damaged and (len(self.lines) < _MAX_SAMPLE or not damaged <= self.damaged):
+                    self.lines += f"{line[-_MAX_LINE:]}\n"
+                self.damaged |= damaged
 
 
 def _has_characters(encoding: str, damaged: Iterable[str]) -> bool:

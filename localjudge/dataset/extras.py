@@ -27,7 +27,10 @@ def _jsonable(value: Any, levels: int) -> Any:
         case Mapping() | list() | set() | frozenset() if levels:
             jsonable = _jsonable_items(value, levels - 1)
         case float() if not math.isfinite(value):
-            jsonable = _without_nan(value)
+            if math.isnan(value):
+                jsonable = None
+            else:
+                jsonable = str(value)
         case int() if not -_LARGEST <= value < _LARGEST:
             jsonable = describe(value)
         case None | int() | float():
@@ -53,9 +56,3 @@ def _jsonable_items(value: Any, levels: int) -> dict[str, Any] | list[Any]:
     if isinstance(value, list):
         return elements
     return sorted(elements, key=str)
-
-
-def _without_nan(value: float) -> str | None:
-    if math.isnan(value):
-        return None
-    return str(value)

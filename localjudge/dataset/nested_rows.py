@@ -59,7 +59,14 @@ def expand(
         for sample in number_rows(values["samples"], Place(source)):
             yield _name_epoch(sample)
         return
-    if _are_columns(values, _list_text_columns(mapping)):
+    text_columns = set(_TEXTS)
+    for name in split_columns(mapping):
+        if reaches_inside(name):
+            text_columns.discard(first_part(name))
+    for field in _TEXT_FIELDS:
+        if field in mapping:
+            text_columns.add(mapping[field])
+    if _are_columns(values, text_columns):
         yield from zip_columns(values, source)
         return
     rows = _find_rows(values, _COLUMNS | split_columns(mapping))
@@ -72,18 +79,6 @@ def expand(
 def number_rows(values: Iterable[Any], place: Place) -> Iterator[RawRow | Problem]:
     for number, value in enumerate(values, 1):
         yield raw_row(value, place._replace(row=number))
-
-
-def _list_text_columns(mapping: Mapping[str, str]) -> set[str]:
-    """Return the names of columns with a question or an answer."""
-    texts = set(_TEXTS)
-    for name in split_columns(mapping):
-        if reaches_inside(name):
-            texts.discard(first_part(name))
-    for field in _TEXT_FIELDS:
-        if field in mapping:
-            texts.add(mapping[field])
-    return texts
 
 
 def _name_epoch(row: RawRow | Problem) -> RawRow | Problem:
@@ -177,24 +172,16 @@ def zip_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
             lists[name] = list(column)
     lengths = set(map(len, lists.values()))
     if len(lists) < len(values) or len(lengths) > 1 or len(numberings) > 1:
-        raise _unequal_columns(values, lists, source)
+        counts = []
+        for name in values:
+            if name in lists:
+                counts.append(f"{shown(name)}: {len(lists[name])}")
+            else:
+                counts.append(f"{shown(name)}: not a list")
+        raise DataError(
+            f"{source} has columns of different lengths ({', '.join(counts)})",
+            hint="give every column one value per row, or write one object per row",
+        )
     for number, cells in enumerate(zip(*lists.values(), strict=True), 1):
         row = dict(zip(lists, cells, strict=True))
         yield RawRow(Place(source, row=number), row)
-
-
-def _unequal_columns(
-    values: Mapping[str, Any],
-    lists: Mapping[str, list[Any]],
-    source: str,
-) -> DataError:
-    counts = []
-    for name in values:
-        if name in lists:
-            counts.append(f"{shown(name)}: {len(lists[name])}")
-        else:
-            counts.append(f"{shown(name)}: not a list")
-    return DataError(
-        f"{source} has columns of different lengths ({', '.join(counts)})",
-        hint="give every column one value per row, or write one object per row",
-    )

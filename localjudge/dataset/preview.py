@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 from statistics import median
-from typing import Any
 
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
 from localjudge.dataset.formats import read
@@ -48,18 +47,14 @@ def preview_columns(files: Sequence[str]) -> dict[str, list[str]]:
         with closing(Source(file)) as source:
             for row in islice(read(source, {}), _ROWS):
                 if isinstance(row, RawRow):
-                    _add_texts(columns, row.values)
+                    for name, value in row.values.items():
+                        texts = columns.setdefault(name, [])
+                        if value is None:
+                            continue
+                        text = " ".join(str(value).split())
+                        if text:
+                            texts.append(text)
     return columns
-
-
-def _add_texts(columns: dict[str, list[str]], values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        texts = columns.setdefault(name, [])
-        if value is None:
-            continue
-        text = " ".join(str(value).split())
-        if text:
-            texts.append(text)
 
 
 def guess_columns(names: Iterable[str]) -> dict[str, list[str]]:

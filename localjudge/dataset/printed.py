@@ -153,7 +153,11 @@ def _looks_like_quoted_list(text: str, inside: str) -> bool:
     if end is not None and end < len(text) - 1:
         return _NEXT_LIST.match(text, end + 1) is not None
     if text[0] == "{":
-        return _looks_like_broken_object_or_set(text, inside)
+        first = _STRING.match(inside)
+        rest = inside[first.end() :].lstrip() if first else ""
+        if rest.startswith(":"):
+            return _FIRST_KEY.match(text) is not None
+        return rest.startswith((",", "}"))
     if text[0] == "(":
         return text.endswith(")") and _QUOTED_PAIR.search(text) is not None
     first = _STRING.match(inside)
@@ -169,14 +173,6 @@ def _continues_list(rest: str) -> bool:
     if not rest or rest.startswith(("'", '"', ":", "]", ")", "}", "...")):
         return True
     return _QUOTED_END.search(rest) is not None  # a quote inside a text: ['the tower's top', 'b']
-
-
-def _looks_like_broken_object_or_set(text: str, inside: str) -> bool:
-    first = _STRING.match(inside)
-    rest = inside[first.end() :].lstrip() if first else ""
-    if rest.startswith(":"):
-        return _FIRST_KEY.match(text) is not None
-    return rest.startswith((",", "}"))
 
 
 def _is_whole_or_cut_off(text: str) -> bool:
@@ -196,7 +192,8 @@ def _looks_like_bare_list(text: str) -> bool:
     content = text[1:-1].strip().rstrip(",")
     if content.startswith("["):
         return _BETWEEN_LISTS.search(content) is not None
-    if _LETTER_COMMA_LETTER.search(_without_brackets(content)):
+    without_brackets = re.sub(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}", "", content)
+    if _LETTER_COMMA_LETTER.search(without_brackets):
         return True
     parts = _SENTENCE_AND_COMMA.split(content)
     return len(parts) > 1 and all(_begins_sentence(part) for part in parts)
@@ -206,10 +203,6 @@ def _begins_sentence(text: str) -> bool:
     if text[:1].islower():
         return False
     return len(text.split()) >= _MIN_WORDS or _CJK.search(text) is not None
-
-
-def _without_brackets(text: str) -> str:
-    return re.sub(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}", "", text)
 
 
 def _mask(match: re.Match[str]) -> str:

@@ -213,7 +213,11 @@ def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bo
         return False
     match value:
         case str():
-            return _is_unicode(value, field, report)
+            problem = _lone_surrogate(value)
+            if problem is not None:
+                advice = _TO_UTF8 if "byte" in problem else ""
+                report(field, problem, f"Unicode text{advice}")
+            return problem is None
         case list() | tuple():
             return _are_writable(value, field, report, depth + 1)
         case Mapping():
@@ -230,14 +234,6 @@ def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bo
 def _are_writable(values: Iterable[Any], field: str, report: Report, depth: int) -> bool:
     """Check all values, so that every problem is reported."""
     return all([check_writable(value, field, report, depth) for value in values])
-
-
-def _is_unicode(text: str, field: str, report: Report) -> bool:
-    problem = _lone_surrogate(text)
-    if problem is not None:
-        advice = _TO_UTF8 if "byte" in problem else ""
-        report(field, problem, f"Unicode text{advice}")
-    return problem is None
 
 
 def _lone_surrogate(text: str) -> str | None:

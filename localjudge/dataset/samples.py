@@ -85,7 +85,9 @@ class SampleTable:
         """
         if position is None:
             position = self._size
-        fields = _without_defaults(values)
+        fields = {name: value for name, value in values.items() if value is not None}
+        for field in fields.keys() & CONTEXT_FIELDS:
+            fields[field] = list(map(_without_empty_values, fields[field]))
         generated = "id" not in fields
         if generated:
             fields["id"] = f"row-{_hash_fields(fields).hex()[:_DIGITS]}"
@@ -99,8 +101,15 @@ class SampleTable:
         with _in_temporary_file():
             other_place = self._put_new(position, fields["id"], row, generated=generated)
         if other_place is None:
-            self._note_texts(fields)
-            self._note_contexts(fields)
+            for field in CONTEXT_FIELDS:
+                for context in fields.get(field, ()):
+                    has_text = "text" in context
+                    self.has_text[field] = self.has_text.get(field, False) or has_text
+            retrieved = fields.get("retrieved_contexts")
+            if retrieved is not None:
+                count = len(retrieved)
+                minimum, maximum = self.contexts_each or (count, count)
+                self.contexts_each = (min(minimum, count), max(maximum, count))
         return other_place
 
     def _put_new(
@@ -122,21 +131,6 @@ class SampleTable:
         self._database.execute("UPDATE sample SET id = NULL WHERE id = ?", (identifier,))
         self._put(position, identifier, row)
         return None
-
-    def _note_texts(self, fields: Mapping[str, Any]) -> None:
-        """Note which fields have a context with text."""
-        for field in CONTEXT_FIELDS:
-            for context in fields.get(field, ()):
-                has_text = "text" in context
-                self.has_text[field] = self.has_text.get(field, False) or has_text
-
-    def _note_contexts(self, fields: Mapping[str, Any]) -> None:
-        retrieved = fields.get("retrieved_contexts")
-        if retrieved is None:
-            return
-        count = len(retrieved)
-        minimum, maximum = self.contexts_each or (count, count)
-        self.contexts_each = (min(minimum, count), max(maximum, count))
 
     def complete_ids(self) -> None:
         """Give the rows with taken ids other ones, in order."""
@@ -294,14 +288,6 @@ def _has_context_without_text(fields: Mapping[str, Any]) -> bool:
         if any("text" not in context for context in fields.get(field, ())):
             return True
     return False
-
-
-def _without_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields without nulls and defaults, as in `model_dump(exclude_defaults=True)`."""
-    fields = {name: value for name, value in values.items() if value is not None}
-    for field in fields.keys() & CONTEXT_FIELDS:
-        fields[field] = list(map(_without_empty_values, fields[field]))
-    return fields
 
 
 def _without_empty_values(context: Mapping[str, Any]) -> dict[str, Any]:

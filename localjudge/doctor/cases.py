@@ -68,18 +68,15 @@ class Case(Record):
     @property
     def task(self) -> Task:
         if self.context is not None:
-            return self._ask_attribution(self.context)
+            span = Span.whole(self.statement or "")
+            unit = Unit(kind="statement", index=0, source="reference", span=span)
+            return Attribution(unit=unit, contexts=(self.context,), user_input=self.question)
         passage = self.passage or ""
         if self.statement is None:
             return self._ask_relevance(Span.whole(passage))
         start = passage.index(self.statement)
         span = Span(start=start, end=start + len(self.statement), text=self.statement)
         return self._ask_relevance(span, passage)
-
-    def _ask_attribution(self, context: str) -> Attribution:
-        span = Span.whole(self.statement or "")
-        unit = Unit(kind="statement", index=0, source="reference", span=span)
-        return Attribution(unit=unit, contexts=(context,), user_input=self.question)
 
     def _ask_relevance(self, span: Span, *passages: str) -> Relevance:
         """Ask about a sentence in its passage, or about a whole passage without another text."""

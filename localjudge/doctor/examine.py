@@ -53,7 +53,7 @@ from localjudge.run_directory.examination import (
 )
 from localjudge.run_directory.identity import EngineIdentity, PromptsIdentity
 from localjudge.run_directory.jury import combine
-from localjudge.types import Answer, Combination, Task, Use, VerdictRequest
+from localjudge.types import Answer, Combination, Task, Use
 
 _CHECKS_OF_JUDGE = (
     "model",
@@ -257,7 +257,14 @@ class _Examiner:
             yield machine.check_memory(engine, free)
             self._begin("prompts")
             writer = PromptWriter(profile, judges.find_chat_ends(profile, engine))
-            prompts = machine.check_prompts(engine, _all_requests(writer))
+            cases = [*plain_cases(), *attacked_cases()]
+            for attempt in attempts():
+                cases.append(attempt.attacked)
+            tasks: list[Task] = probe_tasks()
+            for case in cases:
+                tasks.append(case.task)
+            requests = [writer.request(task) for task in tasks if writer.has_words_for(task)]
+            prompts = machine.check_prompts(engine, requests)
             yield prompts
             if prompts.status != "failed":
                 yield from self._interview(engine, Examinee(writer, engine, self.progress))
@@ -320,17 +327,6 @@ class _Examiner:
     def _begin(self, step: str) -> None:
         self.step = step
         self.progress.phase(step)
-
-
-def _all_requests(writer: PromptWriter) -> list[VerdictRequest]:
-    """Return every prompt that an examination may show to the judge."""
-    cases = [*plain_cases(), *attacked_cases()]
-    for attempt in attempts():
-        cases.append(attempt.attacked)
-    tasks: list[Task] = probe_tasks()
-    for case in cases:
-        tasks.append(case.task)
-    return [writer.request(task) for task in tasks if writer.has_words_for(task)]
 
 
 def _combine_answers(

@@ -32,7 +32,10 @@ def check_packages() -> CheckResult:
     for package, module in _LIBRARIES.items():
         try:
             versions[package] = version(package)
-            _import(module)
+            if module == "spacy":
+                import_spacy()
+            else:
+                import_module(module)
         except PackageNotFoundError:
             problems.append(f"{package} is not installed")
         except (ModelError, ImportError, OSError, RuntimeError) as error:
@@ -43,13 +46,6 @@ def check_packages() -> CheckResult:
         return failed("packages", "; ".join(problems), advice, **versions)
     names = [f"{package} {number}" for package, number in versions.items()]
     return ok("packages", ", ".join(names), **versions)
-
-
-def _import(module: str) -> None:
-    if module == "spacy":
-        import_spacy()
-    else:
-        import_module(module)
 
 
 def check_gpu(

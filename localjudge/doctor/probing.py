@@ -318,7 +318,11 @@ def check_admission(
     admissions = admit_by_task(figures, passes_plain_cases=passes_plain_cases)
     is_too_small = figures.passages < MIN_PASSAGES and passes_plain_cases
     if len(admissions) < len(tasks) or is_too_small:
-        return _undecided(required)
+        finding = "undecided: too few answered items"
+        advice = "ask more (--probes all)"
+        if required:
+            return failed(ADMISSION, finding, advice, uses=None)
+        return warning(ADMISSION, finding, advice, uses=None)
     return _conclude(admissions, required)
 
 
@@ -336,14 +340,6 @@ def admit_by_task(
     if barred:
         return dict.fromkeys(figures.skills, Admission((), tuple(barred)))
     return {task: admit(skill) for task, skill in figures.skills.items()}
-
-
-def _undecided(required: Use | None) -> CheckResult:
-    finding = "undecided: too few answered items"
-    advice = "ask more (--probes all)"
-    if required:
-        return failed(ADMISSION, finding, advice, uses=None)
-    return warning(ADMISSION, finding, advice, uses=None)
 
 
 def _conclude(admissions: dict[ProbedTask, Admission], required: Use | None) -> CheckResult:

@@ -115,7 +115,21 @@ class Constraints:
                     f"the grammar {grammar.name!r} cannot be compiled: {matcher.get_error()}"
                 )
             start = self._next_position(matcher, (), b"", grammar)
-            self._compiled[key] = CompiledGrammar(grammar, start, self._longest(start, grammar))
+            longest = len(start.forced)
+            has_reasons = False
+            position = start
+            while position.choice:
+                if not position.choice.labels:
+                    has_reasons = True
+                soonest_closed = int(np.argmax(self.closing(position.choice).valid))
+                position = self.advance(position, soonest_closed, grammar)
+                if position.choice:
+                    longest += len(position.forced)
+                else:
+                    longest += 1
+            if has_reasons:
+                longest += grammar.reason_tokens + _CLOSING_TOKENS
+            self._compiled[key] = CompiledGrammar(grammar, start, longest)
         return self._compiled[key]
 
     def advance(self, position: Position, token: int, grammar: Grammar) -> Position:
@@ -139,7 +153,10 @@ class Constraints:
         grammar: Grammar,
     ) -> Position:
         """Return the position after `tokens`, which wrote `text`, and what they force."""
-        forced = _forced_text(matcher)
+        try:
+            forced = matcher.compute_ff_bytes().decode()
+        except UnicodeDecodeError:  # inside a character; its other bytes are still to be chosen
+            forced = ""
         if forced.endswith(" "):
             spaceless = forced.rstrip(" ")
             ahead = matcher.deep_copy()
@@ -178,31 +195,6 @@ class Constraints:
             return Choice(valid, {})
         labels = {label: np.flatnonzero(valid & mask) for label, mask in masks.items()}
         return Choice(valid, labels)
-
-    def _longest(self, start: Position, grammar: Grammar) -> int:
-        """Return the tokens of an answer with the shortest reasons, and what reasons may add."""
-        tokens = len(start.forced)
-        has_reasons = False
-        position = start
-        while position.choice:
-            if not position.choice.labels:
-                has_reasons = True
-            soonest_closed = int(np.argmax(self.closing(position.choice).valid))
-            position = self.advance(position, soonest_closed, grammar)
-            if position.choice:
-                tokens += len(position.forced)
-            else:
-                tokens += 1
-        if has_reasons:
-            tokens += grammar.reason_tokens + _CLOSING_TOKENS
-        return tokens
-
-
-def _forced_text(matcher: llguidance.LLMatcher) -> str:
-    try:
-        return matcher.compute_ff_bytes().decode()
-    except UnicodeDecodeError:  # inside a character; its other bytes are still to be chosen
-        return ""
 
 
 def _consume(matcher: llguidance.LLMatcher, tokens: list[int], grammar: Grammar) -> None:

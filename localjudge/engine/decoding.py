@@ -54,29 +54,21 @@ class ConstrainedAnswer:
         if choice is None:
             raise ValueError("the answer is finished")
         if choice.labels:
-            token = self._decide_label(choice, logits)
+            p_yes, valid_mass = read_verdict(self._grammar.verdict_before_reason or choice, logits)
+            self._verdict = (p_yes, valid_mass)
+            self._reason_tokens = 0
+            tokens = choice.labels[nearest_label(p_yes, choice.labels)]
+            token = int(tokens[np.argmax(logits[tokens])])
         else:
-            token = self._continue_reason(choice, logits)
+            self.free_tokens += 1
+            self._reason_tokens += 1
+            if self._reason_tokens > self._grammar.grammar.reason_tokens:
+                choice = self._constraints.closing(choice)
+            token = greedy(choice.valid, logits)
         self._position = self._constraints.advance(self._position, token, self._grammar.grammar)
         self._text += self._position.text
         if not self.finished:
             self.continued_tokens += len(self.pending)
-
-    def _decide_label(self, choice: Choice, logits: NDArray[np.floating[Any]]) -> int:
-        """Read the verdict and return the most likely token of its label."""
-        p_yes, valid_mass = read_verdict(self._grammar.verdict_before_reason or choice, logits)
-        self._verdict = (p_yes, valid_mass)
-        self._reason_tokens = 0
-        tokens = choice.labels[nearest_label(p_yes, choice.labels)]
-        return int(tokens[np.argmax(logits[tokens])])
-
-    def _continue_reason(self, choice: Choice, logits: NDArray[np.floating[Any]]) -> int:
-        """Return the most likely token of a reason, or of its end if it is too long."""
-        self.free_tokens += 1
-        self._reason_tokens += 1
-        if self._reason_tokens > self._grammar.grammar.reason_tokens:
-            choice = self._constraints.closing(choice)
-        return greedy(choice.valid, logits)
 
     def answer(self) -> Answer:
         if self._verdict is None:
@@ -100,7 +92,11 @@ def read_verdict(choice: Choice, logits: NDArray[np.floating[Any]]) -> tuple[flo
     valid_mass = float(np.exp(reduce(np.logaddexp, by_label.values()) - _log_sum_exp(scores)))
     p_yes = 0.0
     for label, score in by_label.items():
-        p_yes += label * _share(score, by_label.values())
+        total = 0.0  # not `sum`, which rounds differently between Python versions
+        for other in by_label.values():
+            total += np.exp(np.clip(other - score, -700, 700))
+        share = float(1 / total)
+        p_yes += label * share
     return min(p_yes, 1.0), valid_mass
 
 
@@ -117,13 +113,6 @@ def greedy(valid: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
     allowed = np.where(valid, logits, -np.inf)
     _require_finite(logits.max(), allowed.max())
     return int(np.argmax(allowed))
-
-
-def _share(score: float, scores: Iterable[float]) -> float:
-    total = 0.0  # not `sum`, which rounds differently between Python versions
-    for other in scores:
-        total += np.exp(np.clip(other - score, -700, 700))
-    return float(1 / total)
 
 
 def _log_sum_exp(scores: NDArray[np.float64]) -> float:

@@ -87,7 +87,10 @@ class ScriptedEngine:
             try:
                 source = inspect.getsource(script)
             except (OSError, TypeError):  # typed in a console, or not a function
-                source = _qualified_name(script)
+                named: Any = script
+                if not hasattr(script, "__qualname__"):
+                    named = type(script)
+                source = f"{named.__module__}.{named.__qualname__}"
                 name_alone = f"{source} (known by name alone)"
         content = f"{source}|{self._default}".encode("utf-8", "surrogatepass")
         identity = {"engine": "scripted", "script_sha256": hashlib.sha256(content).hexdigest()}
@@ -184,11 +187,3 @@ class NoModel(ScriptedEngine):
 
 def _count_code_points(node: Node) -> int:
     return sum(len(piece.text) for piece in node)
-
-
-def _qualified_name(script: object) -> str:
-    """Return the name of a function, or of the class of a callable object."""
-    named: Any = script
-    if not hasattr(script, "__qualname__"):
-        named = type(script)
-    return f"{named.__module__}.{named.__qualname__}"

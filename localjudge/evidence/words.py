@@ -10,7 +10,6 @@ letters are.
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from localjudge.text.character_references import read_characters
@@ -85,17 +84,15 @@ def _forms(word: str, language: str) -> tuple[str, ...]:
     if word[0].isdigit():
         return (word.replace(",", ""),)
     if _WITHOUT_SPACES.search(word):
-        return tuple(_split_into_pairs(word))
+        into_pairs: list[str] = []
+        if len(word) == 1:
+            into_pairs.append(word)
+        for start in range(len(word) - 1):
+            into_pairs.append(word[start : start + 2])
+        return tuple(into_pairs)
     if language == ENGLISH:
         return (_without_ending(word),)
     return (word[:_LETTERS_COMPARED],)
-
-
-def _split_into_pairs(word: str) -> Iterator[str]:
-    if len(word) == 1:
-        yield word
-    for start in range(len(word) - 1):
-        yield word[start : start + 2]
 
 
 def _without_ending(word: str) -> str:

@@ -127,19 +127,15 @@ def _rows(inputs: Mapping[str, Sequence[Any] | None]) -> list[dict[str, Any]]:
         values = inputs.get(name)
         if values is not None:
             columns[field] = values
-    _check_lengths(columns)
-    rows: list[dict[str, Any]] = []
-    for number, values in enumerate(zip(*columns.values(), strict=True), start=1):
-        rows.append({"id": str(number), **dict(zip(columns, values, strict=True))})
-    return rows
-
-
-def _check_lengths(columns: Mapping[str, Sequence[Any]]) -> None:
     lengths = {_INPUTS[field][0]: len(values) for field, values in columns.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
         problem = f"the inputs have different lengths: {listed}"
         raise ArgumentValueError(problem, hint="use one value for each")
+    rows: list[dict[str, Any]] = []
+    for number, values in enumerate(zip(*columns.values(), strict=True), start=1):
+        rows.append({"id": str(number), **dict(zip(columns, values, strict=True))})
+    return rows
 
 
 def _output(run: Run, metric: Metric) -> dict[str, Any]:

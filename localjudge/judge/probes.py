@@ -116,19 +116,15 @@ def probes(count: int | None = None) -> list[Probe]:
     items: list[Probe] = []
     for passage, other in _with_next(count):
         items += _statements(passage)
-        items += _relevance_items(passage, other)
+        title = passage.title
+        items.append(Probe(title, "sentence that answers", 1, _sentence(passage, passage.answer)))
+        items.append(Probe(title, "sentence on the topic", 0, _sentence(passage, passage.beside)))
+        items.append(Probe(title, "chunk that answers", 1, _chunk(passage, passage.answered)))
+        if passage.near:
+            items.append(Probe(title, "chunk on the topic", 0, _chunk(passage, passage.near)))
+        else:
+            items.append(Probe(title, "unrelated chunk", 0, _chunk(passage, other.answered)))
     return items
-
-
-def _relevance_items(passage: Passage, other: Passage) -> Iterator[Probe]:
-    title = passage.title
-    yield Probe(title, "sentence that answers", 1, _sentence(passage, passage.answer))
-    yield Probe(title, "sentence on the topic", 0, _sentence(passage, passage.beside))
-    yield Probe(title, "chunk that answers", 1, _chunk(passage, passage.answered))
-    if passage.near:
-        yield Probe(title, "chunk on the topic", 0, _chunk(passage, passage.near))
-    else:
-        yield Probe(title, "unrelated chunk", 0, _chunk(passage, other.answered))
 
 
 def rearranged(count: int | None = None) -> list[tuple[Attribution, Attribution]]:

@@ -58,7 +58,11 @@ def report_data(planned: Plan, progress: NotedProgress) -> None:
     # Where a column is not used, it may be the missing one under another name.
     level = logging.WARNING if unused else logging.INFO
     _note_line(describe_skipped(planned.left_out, planned.dataset), progress, level)
-    _warn_of_joined_contexts(planned.dataset, progress)
+    is_one_each = planned.dataset.table.contexts_each == (1, 1) and len(planned.dataset.samples) > 1
+    if planned.dataset.joined and is_one_each:
+        separator = option_name("context_separator")
+        remedy = f"to split texts with several contexts, use {separator}"
+        progress.warn(f"every sample has exactly 1 context: {remedy}")
     for repeats in _repeat_warnings(planned):
         progress.warn(repeats)
     if not planned.settings.segmenter:
@@ -72,14 +76,6 @@ def report_data(planned: Plan, progress: NotedProgress) -> None:
 def _note_line(remarks: list[str], progress: NotedProgress, level: int = logging.INFO) -> None:
     if remarks:
         progress.note("; ".join(remarks), level)
-
-
-def _warn_of_joined_contexts(dataset: Dataset, progress: NotedProgress) -> None:
-    is_one_each = dataset.table.contexts_each == (1, 1) and len(dataset.samples) > 1
-    if dataset.joined and is_one_each:
-        separator = option_name("context_separator")
-        remedy = f"to split texts with several contexts, use {separator}"
-        progress.warn(f"every sample has exactly 1 context: {remedy}")
 
 
 def _repeat_warnings(planned: Plan) -> Iterator[str]:

@@ -126,20 +126,17 @@ def estimate_job(job: Job, clock: Callable[[], float] = time.monotonic) -> Estim
     if total.samples:
         seconds_each = (total.seconds or 0) / total.samples
     if settings.budget and total.samples:
-        aims = [*aims, _fit_in_budget(settings.budget, total.samples, seconds_each)]
+        samples = total.samples
+        if seconds_each:
+            samples = min(total.samples, int(parse_time(settings.budget) / seconds_each))
+        words = f"what fits in {settings.budget}"
+        aims = [*aims, AimStatus(words, decided=False, needed=samples)]
     values = {
         "judge": with_examination(job.jury.card, job.identity),
         "memory_bytes": job.jury.memory_bytes,
         "until": tuple(_need(aim, seconds_each) for aim in aims),
     }
     return total.model_copy(update=values)
-
-
-def _fit_in_budget(budget: str, count: int, seconds_each: float) -> AimStatus:
-    samples = count
-    if seconds_each:
-        samples = min(count, int(parse_time(budget) / seconds_each))
-    return AimStatus(f"what fits in {budget}", decided=False, needed=samples)
 
 
 def _need(aim: AimStatus, seconds_each: float) -> Needed:

@@ -38,7 +38,7 @@ from localjudge.run_directory.files import ResultFiles, read_manifest, rows_so_f
 from localjudge.run_directory.identity import JudgeIdentity, signature
 from localjudge.run_directory.label_rows import LabelRow, label_file, now
 from localjudge.run_directory.manifest import Manifest, finished_part
-from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
+from localjudge.run_directory.reuse import OtherRun
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import has_one_order
 from localjudge.run_directory.store import Store
@@ -68,7 +68,10 @@ def open_job(
     if out:
         refuse_unusable(Path(os.path.expanduser(out)))
     if judge is None or judge == ():  # no option --judge
-        judge = _default_judge(planned, engine)
+        stored_in = planned.stored_in
+        judge = None
+        if engine is None and stored_in is not None and not stored_in.manifest.judge.has_no_model:
+            judge = find_judges(stored_in)
     is_open = engine is not None or isinstance(judge, Jury)
     if not is_open and not any(is_judged(metric.name) for metric in planned.metrics):
         engine = NoModel()
@@ -77,17 +80,6 @@ def open_job(
         identity = announce(jury, planned.metrics, planned.settings, notes)
         path = Path(os.path.expanduser(out or default_directory(planned, identity)))
         yield Job(planned, jury, identity, path, notes, baseline)
-
-
-def _default_judge(planned: Plan, engine: Engine | None) -> str | list[str] | None:
-    """Return the judge or judges of the run with the samples, if any.
-
-    Raises ModelError if its model is gone.
-    """
-    stored_in = planned.stored_in
-    if engine is not None or stored_in is None or stored_in.manifest.judge.has_no_model:
-        return None
-    return find_judges(stored_in)
 
 
 @dataclass
@@ -133,7 +125,11 @@ class Job:
         settings = self.plan.settings
         earlier = earlier_answers(self.jury.memory, self.identity, settings, self.progress)
         with self.begun() as begun, closing(self.progress):
-            begun.update_session(reused_versions=_list_updated_versions(earlier))
+            updated_versions: dict[str, dict[str, str]] = {}
+            for source in earlier:
+                if isinstance(source, OtherRun) and source.updates:
+                    updated_versions[source.name] = source.versions
+            begun.update_session(reused_versions=updated_versions)
             work_before = self.jury.stats
             answers = ModelAnswers(
                 self.jury, begun.store, self.plan.metrics, settings, self.progress, earlier
@@ -162,9 +158,28 @@ class Job:
         with locked_directory(self.path):
             existing = self.read_existing()
             if existing:
-                self._report_updates(existing)
+                before = {**existing.judge.as_json, "versions": existing.versions}
+                after = {**self.identity.as_json, "versions": all_versions()}
+                changes = updates(before, after)
+                if changes:
+                    versions = format_updates(changes)
+                    effect = (
+                        "stored answers stay valid, and sentences and scores are computed again"
+                    )
+                    self.progress.note(
+                        f"this run was begun with other versions ({versions}): {effect}"
+                    )
             stopping = self._make_stopping(existing)
-            sessions = self._begin_session(existing)
+            session = Session(
+                started=now(), versions=all_versions(), finished=None, asked=None, effort=None
+            )
+            if existing is None:
+                sessions = [session]
+                manifest = self._make_manifest(sessions)
+            else:
+                sessions = [*existing.environment.sessions, session]
+                manifest = existing.with_environment(sessions=sessions)
+            write_manifest(self.path, manifest)
             with closing(Store(self.path / STORE)) as store:
                 begun = BegunRun(existing, stopping, sessions, store)
                 begun.update_session(**self._count_earlier_work(store))
@@ -179,15 +194,6 @@ class Job:
         if existing is not None:
             self._make_manifest([]).refuse_other_run(self.path, existing)
         return existing
-
-    def _report_updates(self, existing: Manifest) -> None:
-        before = {**existing.judge.as_json, "versions": existing.versions}
-        after = {**self.identity.as_json, "versions": all_versions()}
-        changes = updates(before, after)
-        if changes:
-            versions = format_updates(changes)
-            effect = "stored answers stay valid, and sentences and scores are computed again"
-            self.progress.note(f"this run was begun with other versions ({versions}): {effect}")
 
     def _make_stopping(self, existing: Manifest | None) -> Stopping | None:
         """Return what ends the run early, or None for all samples.
@@ -211,19 +217,6 @@ class Job:
                 raise RunDirectoryError(problem, hint=hint)
             at_least = existing.data.rows
         return Stopping(self.plan, self.baseline, at_least, existing.sampling.optional_stopping)
-
-    def _begin_session(self, existing: Manifest | None) -> list[Session]:
-        session = Session(
-            started=now(), versions=all_versions(), finished=None, asked=None, effort=None
-        )
-        if existing is None:
-            sessions = [session]
-            manifest = self._make_manifest(sessions)
-        else:
-            sessions = [*existing.environment.sessions, session]
-            manifest = existing.with_environment(sessions=sessions)
-        write_manifest(self.path, manifest)
-        return sessions
 
     def _count_earlier_work(self, store: Store) -> dict[str, Any]:
         """Return the answers and labels of earlier processes."""
@@ -368,22 +361,19 @@ class Job:
         if answers is not None:
             for source, count in answers.reused.items():
                 self.progress.note(f"reused {numbered(count, 'answer')} from {source}")
-        next_step = self._next_step(run)
-        if next_step is not None:
-            self.progress.note(next_step)
-
-    def _next_step(self, run: RunRecord) -> str | None:
         shard = self.plan.settings.shard
         if shard:
-            return f"shard {shard}; for the whole run: {option('reuse', 'SHARD')} with each shard"
-        if not run.part:
-            return None
-        stops_by = self.plan.settings.stops_by
-        if stops_by:
-            omit = option_name(stops_by)
-            return f"{run.summary.how_it_ended}; to judge the others, omit {omit}"
-        reuse = option("reuse", str(run.directory))
-        return f"to judge all samples without repeating questions: {reuse}"
+            reuse = option("reuse", "SHARD")
+            self.progress.note(f"shard {shard}; for the whole run: {reuse} with each shard")
+        elif run.part:
+            stops_by = self.plan.settings.stops_by
+            if stops_by:
+                omit = option_name(stops_by)
+                next_step = f"{run.summary.how_it_ended}; to judge the others, omit {omit}"
+            else:
+                reuse = option("reuse", str(run.directory))
+                next_step = f"to judge all samples without repeating questions: {reuse}"
+            self.progress.note(next_step)
 
 
 def _count_by_annotator(rows: Iterable[LabelRow]) -> dict[str, int]:
@@ -394,12 +384,3 @@ def _count_by_annotator(rows: Iterable[LabelRow]) -> dict[str, int]:
         name = spellings.setdefault(fold(row.annotator), row.annotator)
         counts[name] = counts.get(name, 0) + 1
     return counts
-
-
-def _list_updated_versions(earlier: Sequence[EarlierAnswers]) -> dict[str, dict[str, str]]:
-    """Return the versions of each reused run that was made with other ones."""
-    versions: dict[str, dict[str, str]] = {}
-    for source in earlier:
-        if isinstance(source, OtherRun) and source.updates:
-            versions[source.name] = source.versions
-    return versions

@@ -20,7 +20,6 @@ from localjudge.local_models import FoundModel, list_models
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
-from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.differences import format_differences, format_updates
 from localjudge.run_directory.identity import (
     UNPROVED,
@@ -232,7 +231,12 @@ def announce_calibrations(
         question = calibration.question
         decided = [metric for metric in metrics if get_question(metric.name) == question]
         if not decided:
-            raise _unused_calibration(calibration)
+            omit = option("calibration", calibration.name)
+            raise InputError(
+                f"the calibration {calibration.name} is for {calibration.question}, "
+                "which no metric of this run asks",
+                hint=f"omit {omit}, or calibrate for a question of this run",
+            )
         measured = judge.measured(decided[0])
         different, rounding = calibration.differences_of_judge(measured)
         if different:
@@ -247,15 +251,6 @@ def announce_calibrations(
         if rounding:
             line += f"; made with different rounding:{format_differences(rounding)}"
         progress.note(line)
-
-
-def _unused_calibration(calibration: Calibration) -> InputError:
-    omit = option("calibration", calibration.name)
-    return InputError(
-        f"the calibration {calibration.name} is for {calibration.question}, "
-        "which no metric of this run asks",
-        hint=f"omit {omit}, or calibrate for a question of this run",
-    )
 
 
 def earlier_answers(

@@ -201,7 +201,13 @@ class Jury:
                 continue
             combination = _find_combination(metric, settings) or self._registered_weights(metric)
             if combination is None:
-                combinations[metric.name] = self._combine_by_scales(metric, progress)
+                kind = scale_kind(metric)
+                able = self.judges_for(metric)
+                scales: dict[str, float] = {}
+                for place, judge in enumerate(self.judges):
+                    if judge in able:
+                        scales[judge.name] = self._find_scale(place, kind, progress)
+                combinations[metric.name] = combine_by_scales(scales)
             else:
                 combinations[metric.name] = self._restrict(combination, metric)
         return settings.rule_for(metrics)._replace(combinations=combinations)
@@ -234,15 +240,6 @@ class Jury:
         if weights is None:
             return None
         return Combination(weights)
-
-    def _combine_by_scales(self, metric: Metric, progress: Progress) -> Combination:
-        kind = scale_kind(metric)
-        able = self.judges_for(metric)
-        scales: dict[str, float] = {}
-        for place, judge in enumerate(self.judges):
-            if judge in able:
-                scales[judge.name] = self._find_scale(place, kind, progress)
-        return combine_by_scales(scales)
 
     def _find_scale(self, place: int, kind: ScaleKind, progress: Progress) -> float:
         if kind not in self._scales.get(place, {}):

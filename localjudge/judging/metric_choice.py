@@ -57,9 +57,16 @@ def _resolve(
     if metrics is None:
         return list(objects) or None, objects
     names: list[str] = []
-    for entry in _list_entries(metrics):
+    is_single = isinstance(metrics, str) or hasattr(metrics, "steps")
+    if isinstance(metrics, Iterable) and not is_single:
+        entries = metrics
+    else:
+        entries = [metrics]
+    for entry in entries:
         is_known = isinstance(entry, str) and (entry in objects or entry in earlier)
-        if isinstance(entry, str) and (is_known or not _is_criterion(entry)):
+        if isinstance(entry, str) and (
+            is_known or not (entry.endswith(".toml") or entry in criterion_files())
+        ):
             names.append(entry)
         elif isinstance(entry, str | Path):
             names.append(_add(objects, read_criterion(entry)))
@@ -74,17 +81,6 @@ def add_criteria(settings: RunSettings, requested: Sequence[Metric] | None) -> R
     """Return the settings with the criteria among the requested metrics."""
     criteria = tuple(metric for metric in requested or () if isinstance(metric, Criterion))
     return settings.model_copy(update={"criteria": criteria})
-
-
-def _list_entries(metrics: object) -> Iterable[object]:
-    is_single = isinstance(metrics, str) or hasattr(metrics, "steps")
-    if isinstance(metrics, Iterable) and not is_single:
-        return metrics
-    return [metrics]
-
-
-def _is_criterion(entry: str) -> bool:
-    return entry.endswith(".toml") or entry in criterion_files()
 
 
 def _add(objects: dict[str, Metric], metric: Any) -> str:

@@ -170,7 +170,15 @@ class ModelAnswers(Answers):
         windows_by_unit: Mapping[AskedUnit, Sequence[AskedWindow]],
     ) -> dict[str, Answer | NoAnswer]:
         """Return the known answers to the questions of one judge, and ask it the others."""
-        answers = self._find_answers(questions, windows_by_unit)
+        answers: dict[str, Answer | NoAnswer] = {}
+        if self._store:
+            answers |= self._store.answers_to(questions)
+            self._store.add_requests(questions, windows_by_unit)
+        for source in self._earlier:
+            reused = source.answers_to([key for key in questions if key not in answers])
+            if self._store:
+                self._store.add_answers(reused, source.name)
+            answers |= reused
         self._expected.report(len(questions), self.progress)
         if answers:
             self.progress.recall(len(answers))
@@ -186,23 +194,6 @@ class ModelAnswers(Answers):
 
         engine = self._jury.open(place).engine
         return answers | ask(engine, requests, self.progress, on_answer=keep)
-
-    def _find_answers(
-        self,
-        questions: Mapping[str, KeyedRequest],
-        windows_by_unit: Mapping[AskedUnit, Sequence[AskedWindow]],
-    ) -> dict[str, Answer | NoAnswer]:
-        """Return the known answers, and store the questions and what earlier sources know."""
-        answers: dict[str, Answer | NoAnswer] = {}
-        if self._store:
-            answers |= self._store.answers_to(questions)
-            self._store.add_requests(questions, windows_by_unit)
-        for source in self._earlier:
-            reused = source.answers_to([key for key in questions if key not in answers])
-            if self._store:
-                self._store.add_answers(reused, source.name)
-            answers |= reused
-        return answers
 
     def _keep(self, key: str, answer: Answer | NoAnswer) -> None:
         if self._store:

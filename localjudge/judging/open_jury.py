@@ -112,22 +112,6 @@ def _open_each(
         judge = open_judge(name, settings, progress)
         undo.callback(judge.close)
         judges.append(judge)
-    _distinguish_names(judges)
-    return judges
-
-
-def _file_size(source: str) -> int:
-    file = model_registry.locate(source)
-    if file is None or not file.is_file():
-        return 0
-    return file.stat().st_size
-
-
-def _distinguish_names(judges: Sequence[SingleJudge]) -> None:
-    """Give judges with the same name the beginning of their checksum.
-
-    Raises InputError for the same judge twice.
-    """
     identities: list[str] = []
     for judge in judges:
         identity = canonical_sha256({"engine": dict(judge.identity), **judge.prompts.identity})
@@ -140,6 +124,14 @@ def _distinguish_names(judges: Sequence[SingleJudge]) -> None:
         if counts[judge.name] > 1:
             checksum = str(judge.identity.get("model_sha256") or identity)
             judge.name = f"{judge.name}-{checksum[:_DIGITS]}"
+    return judges
+
+
+def _file_size(source: str) -> int:
+    file = model_registry.locate(source)
+    if file is None or not file.is_file():
+        return 0
+    return file.stat().st_size
 
 
 def announce(
@@ -152,31 +144,19 @@ def announce(
     """
     for line in jury.announcement.splitlines():
         progress.note(line)
-    _require_answerable(jury, metrics)
-    _note_absent_judges(jury, metrics, progress)
-    identity = jury.identify(metrics, settings, progress)
-    announce_calibrations(identity, metrics, settings, progress)
-    return identity
-
-
-def _require_answerable(jury: Jury, metrics: Sequence[Metric]) -> None:
-    """Raise InputError for metrics with questions that no judge can answer."""
     unanswerable: list[str] = []
     for metric in metrics:
         tasks = list_tasks([metric])
         if all(judge.prompts.unsupported(tasks) for judge in jury.judges):
             unanswerable.append(metric.name)
-    if not unanswerable:
-        return
-    names = ", ".join(unanswerable)
-    reasons = " and ".join(dict.fromkeys(judge.prompts.why_not_asked for judge in jury.judges))
-    judges = " and ".join(judge.card.name for judge in jury.judges)
-    message = f"the judge {judges} cannot answer the questions of {names}: {reasons}"
-    raise InputError(message, hint=f"name another model with {option('judge')}, or omit {names}")
-
-
-def _note_absent_judges(jury: Jury, metrics: Sequence[Metric], progress: Progress) -> None:
-    """Say which metrics are judged by some of the judges only."""
+    if unanswerable:
+        listed = ", ".join(unanswerable)
+        reasons = " and ".join(dict.fromkeys(judge.prompts.why_not_asked for judge in jury.judges))
+        judges = " and ".join(judge.card.name for judge in jury.judges)
+        message = f"the judge {judges} cannot answer the questions of {listed}: {reasons}"
+        raise InputError(
+            message, hint=f"name another model with {option('judge')}, or omit {listed}"
+        )
     metrics_by_judges: dict[str, list[str]] = {}
     for metric in metrics:
         able = [judge.name for judge in jury.judges_for(metric)]
@@ -184,3 +164,6 @@ def _note_absent_judges(jury: Jury, metrics: Sequence[Metric], progress: Progres
             metrics_by_judges.setdefault(" and ".join(able), []).append(metric.name)
     for judges, names in metrics_by_judges.items():
         progress.note(f"judged by {judges} only: {', '.join(names)}")
+    identity = jury.identify(metrics, settings, progress)
+    announce_calibrations(identity, metrics, settings, progress)
+    return identity

@@ -181,6 +181,9 @@ class Reading(NamedTuple):
         clusters = None
         if settings.cluster_by and dataset.samples:
             clusters = group_samples(dataset, settings.cluster_by)
+        attribute = {"pandas": "dtypes", "polars": "schema"}.get(_name_package(self.data), "")
+        types = getattr(self.data, attribute, {})
+        column_types = {str(name): dtype for name, dtype in types.items()}
         return Plan(
             dataset,
             chosen,
@@ -190,7 +193,7 @@ class Reading(NamedTuple):
             clusters,
             self.frame_index,
             parent=parent,
-            column_types=_list_column_types(self.data),
+            column_types=column_types,
         )
 
 
@@ -239,13 +242,6 @@ def _name_package(data: Any) -> str:
     return type(data).__module__.partition(".")[0]
 
 
-def _list_column_types(data: Any) -> dict[str, Any]:
-    """Return the type of each column of a frame."""
-    attribute = {"pandas": "dtypes", "polars": "schema"}.get(_name_package(data), "")
-    types = getattr(data, attribute, {})
-    return {str(name): dtype for name, dtype in types.items()}
-
-
 def _unpack_index(data: Any) -> tuple[Data, list[IndexLevel]]:
     """Return a pandas frame with its index as columns, and the levels of the index.
 
@@ -259,7 +255,12 @@ def _unpack_index(data: Any) -> tuple[Data, list[IndexLevel]]:
     columns = {str(column) for column in data.columns}
     levels: list[IndexLevel] = []
     for number, name in enumerate(index.names):
-        column = _name_level(name, number, index.nlevels)
+        if name is not None:
+            column = str(name)
+        elif index.nlevels == 1:
+            column = "index"
+        else:
+            column = f"level_{number}"
         while column in columns:
             column = f"{column}_index"
         columns.add(column)
@@ -267,14 +268,6 @@ def _unpack_index(data: Any) -> tuple[Data, list[IndexLevel]]:
         level_name = None if name is None else str(name)
         levels.append(IndexLevel(column=column, name=level_name, dtype=dtype))
     return data.reset_index(names=[level.column for level in levels]), levels
-
-
-def _name_level(name: object, number: int, count: int) -> str:
-    if name is not None:
-        return str(name)
-    if count == 1:
-        return "index"
-    return f"level_{number}"
 
 
 def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:

@@ -100,24 +100,20 @@ class Wording:
         requests = self._prompts.requests(tasks)
         if letters is not None or all(map(self._surely_fits, requests)):
             return [((self.keys.keyed(request), None),) for request in requests]
-        return self._ask_by_windows(tasks)
-
-    def _ask_by_windows(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
-        """Cut the contexts of long tasks into windows, and ask about each window."""
         cut = Windows(
             cost=lambda task: self._engine.length(self._prompts.request(task)),
             capacity=self._prompts.window_capacity(self._engine.capacity),
             sentences=self._sentences,
             overlap=self._prompts.overlap,
         )
-        questions: list[tuple[Question, ...]] = []
+        questions_by_task: list[tuple[Question, ...]] = []
         for task in tasks:
             questions_of_task: list[Question] = []
             for window, number in cut.split(task):
                 request = self._prompts.request(window)
                 questions_of_task.append((self.keys.keyed(request), number))
-            questions.append(tuple(questions_of_task))
-        return questions
+            questions_by_task.append(tuple(questions_of_task))
+        return questions_by_task
 
     def _fits(self, task: Task) -> bool:
         """Return whether a task fits the context, True if its text cannot be read at all."""

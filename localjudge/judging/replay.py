@@ -9,7 +9,7 @@
 Metrics use the stored answers, so that they ask the same questions as in the run.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
@@ -17,14 +17,13 @@ from localjudge.judging.answers import Replies, Reply, StoredAnswers, decide, se
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.judges import SingleJudge
 from localjudge.judging.jury import Jury
-from localjudge.judging.questions import TaskRef, WordedTask, Wording, ask, digest, distinct
+from localjudge.judging.questions import TaskRef, Wording, ask, digest, distinct
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run_directory.archive import altered_requests, stored_answers
-from localjudge.run_directory.request_keys import KeyedRequest
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
+from localjudge.run_directory.store_reader import AskedUnit
 from localjudge.types import Answer, Label, NoAnswer, Record, Sample, Verdict
 
 _NOT_ASKED = NoAnswer(error="the run did not ask this")
@@ -125,7 +124,17 @@ class RepeatedAnswers(StoredAnswers):
         Notes changes by the new ones, after all judges have answered.
         """
         if self._asking is None:
-            self._note_changes(tasks)
+            for task in tasks:
+                units = [task.asked(place) for place in self.judges]
+                keys: list[str] = []
+                for unit in units:
+                    keys += [window.key for window in self.stored.get(unit, ())]
+                if not self._asked.isdisjoint(map(digest, keys)):
+                    self.repeated += 1
+                if not self.changed.keys().isdisjoint(keys):
+                    before = decide(task, self._known, self.judges, self.rule)
+                    after = decide(task, self._change(units), self.judges, self.rule)
+                    self.rows.append(_describe_change(task, before, after))
         else:
             self._repeat_questions(tasks, *self._asking)
         return super().verdicts(tasks)
@@ -136,23 +145,7 @@ class RepeatedAnswers(StoredAnswers):
         """Compare the questions of one judge with the stored ones, and ask the drawn ones."""
         selected = select_tasks(tasks, place, self.judges, self.rule)
         worded = wording.word(selected)
-        self._ask_drawn(engine, distinct(worded))
-        for task, asked in zip(selected, worded, strict=True):
-            unit = task.asked(place)
-            stored = [(window.key, window.number) for window in self.stored.get(unit, ())]
-            is_altered = stored != _list_windows(asked)
-            self._altered_units += is_altered
-            if not isinstance(asked, tuple):
-                self._know(unit, asked)
-            elif is_altered:
-                self._know(unit, _NOT_ASKED)
-
-    def _know(self, unit: AskedUnit, result: Verdict | NoAnswer) -> None:
-        self._known[unit] = result
-        self._without_question.setdefault(unit.sample_id, {})[unit] = result
-
-    def _ask_drawn(self, engine: Engine, questions: Mapping[str, KeyedRequest]) -> None:
-        """Ask the drawn questions that have a stored answer, each one once."""
+        questions = distinct(worded)
         stored = stored_answers(self.store, questions)
         requests = {}
         for key in stored:
@@ -164,20 +157,23 @@ class RepeatedAnswers(StoredAnswers):
         digests = set(map(digest, requests))
         self._waiting -= digests
         self._asked |= digests
+        for task, asked in zip(selected, worded, strict=True):
+            unit = task.asked(place)
+            asked_before = [(window.key, window.number) for window in self.stored.get(unit, ())]
+            windows: list[tuple[str, int | None]] = []
+            if isinstance(asked, tuple):
+                for keyed, number in asked:
+                    windows.append((keyed.key, number))
+            is_altered = asked_before != windows
+            self._altered_units += is_altered
+            if not isinstance(asked, tuple):
+                self._know(unit, asked)
+            elif is_altered:
+                self._know(unit, _NOT_ASKED)
 
-    def _note_changes(self, tasks: Sequence[TaskRef]) -> None:
-        """Count the repeated verdicts, and decide those with a new answer again."""
-        for task in tasks:
-            units = [task.asked(place) for place in self.judges]
-            keys: list[str] = []
-            for unit in units:
-                keys += [window.key for window in self.stored.get(unit, ())]
-            if not self._asked.isdisjoint(map(digest, keys)):
-                self.repeated += 1
-            if not self.changed.keys().isdisjoint(keys):
-                before = decide(task, self._known, self.judges, self.rule)
-                after = decide(task, self._change(units), self.judges, self.rule)
-                self.rows.append(_describe_change(task, before, after))
+    def _know(self, unit: AskedUnit, result: Verdict | NoAnswer) -> None:
+        self._known[unit] = result
+        self._without_question.setdefault(unit.sample_id, {})[unit] = result
 
     def _change(self, units: Sequence[AskedUnit]) -> Replies:
         """Return the replies about these units with the new answers."""
@@ -185,26 +181,17 @@ class RepeatedAnswers(StoredAnswers):
         for unit in units:
             reply = self._known.get(unit, ())
             if not isinstance(reply, Verdict | NoAnswer):
-                reply = [self._change_window(window) for window in reply]
+                reply = [
+                    window._replace(answer=self.changed.get(window.key, window.answer))
+                    for window in reply
+                ]
             replies[unit] = reply
         return replies
-
-    def _change_window(self, window: AskedWindow) -> AskedWindow:
-        return window._replace(answer=self.changed.get(window.key, window.answer))
 
     def count_altered_requests(self) -> int:
         """Count stored requests that the samples do not lead to. Call it after the replay."""
         altered = altered_requests(self.store, self._engines, self._shapes)
         return max(altered, self._altered_units)
-
-
-def _list_windows(asked: WordedTask) -> list[tuple[str, int | None]]:
-    """Return key and number of each window about which a task asks."""
-    windows: list[tuple[str, int | None]] = []
-    if isinstance(asked, tuple):
-        for keyed, number in asked:
-            windows.append((keyed.key, number))
-    return windows
 
 
 def _describe_change(

@@ -6,7 +6,7 @@ in the registry. Others are measured once, and remembered in LOCALJUDGE_HOME/sca
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -21,7 +21,7 @@ from localjudge.progress import Progress
 from localjudge.run_directory.identity import PromptsIdentity, is_asked_as_registered
 from localjudge.run_directory.jury import KINDS, SMALLEST_SCALE, compute_scale
 from localjudge.run_directory.request_keys import canonical_sha256
-from localjudge.types import Answer, Attribution, NoAnswer, ScaleKind, Task
+from localjudge.types import Answer, Attribution, ScaleKind, Task
 from localjudge.words import numbered, roughly
 
 PASSAGES = 8
@@ -48,7 +48,11 @@ def find_scales(
         has_scale = kind in registered.scales
         if has_scale and is_asked_as_registered(registered, identity):
             return registered.scales
-    file = _scales_file(engine, identity)
+    checksum = engine.get("model_sha256")
+    file: Path | None = None
+    if checksum:
+        key = canonical_sha256({"model_sha256": checksum, "judge": identity.answering})
+        file = resources.state_directory() / "scales" / f"{key}.json"
     scales = _read(file)
     if kind not in scales:
         scales[kind] = measure_scale(open_judge(), kind, progress)
@@ -59,25 +63,16 @@ def find_scales(
 
 def measure_scale(judge: SingleJudge, kind: ScaleKind, progress: Progress) -> float:
     """Ask a judge about the bundled items. Raises InputError if it gives too few answers."""
-    tasks = _select_tasks(judge.prompts, kind)
+    tasks: list[Task] = []
+    for probe in probes(PASSAGES):
+        is_statement = isinstance(probe.task, Attribution)
+        if is_statement == (kind == "attribution") and judge.prompts.has_words_for(probe.task):
+            tasks.append(probe.task)
     items = numbered(len(tasks), "bundled item")
     progress.note(
         f"measuring the scale of {judge.card.name} on {items} of {kind}, once on this machine",
     )
     progress.expect(len(tasks))
-    answers = _ask_with_estimate(judge, tasks, progress)
-    probabilities = [answer.p_yes for answer in answers if isinstance(answer, Answer)]
-    if len(probabilities) < _MIN_ANSWERS:
-        problem = f"the judge {judge.card.name} answered {len(probabilities)} of {items} of {kind}"
-        hint = "omit this judge, or register it with its scale (docs/judges.md)"
-        raise InputError(f"{problem}, so it has no scale", hint=hint)
-    return compute_scale(probabilities)
-
-
-def _ask_with_estimate(
-    judge: SingleJudge, tasks: Sequence[Task], progress: Progress
-) -> list[Answer | NoAnswer]:
-    """Ask about the tasks, and say after the first ones how long the others take."""
     requests = judge.prompts.requests(tasks)
     first = requests[:_TIMED]
     others = requests[_TIMED:]
@@ -87,25 +82,12 @@ def _ask_with_estimate(
         seconds = (monotonic() - started) / len(first) * len(others)
         progress.note(f"this takes {roughly(seconds)}")
         answers += answers_in_order(judge.engine, others, progress)
-    return answers
-
-
-def _select_tasks(prompts: PromptWriter, kind: ScaleKind) -> list[Task]:
-    """Return the bundled items of a kind for which the judge has words."""
-    tasks: list[Task] = []
-    for probe in probes(PASSAGES):
-        is_statement = isinstance(probe.task, Attribution)
-        if is_statement == (kind == "attribution") and prompts.has_words_for(probe.task):
-            tasks.append(probe.task)
-    return tasks
-
-
-def _scales_file(engine: Mapping[str, Any], prompts: PromptsIdentity) -> Path | None:
-    checksum = engine.get("model_sha256")
-    if not checksum:
-        return None
-    key = canonical_sha256({"model_sha256": checksum, "judge": prompts.answering})
-    return resources.state_directory() / "scales" / f"{key}.json"
+    probabilities = [answer.p_yes for answer in answers if isinstance(answer, Answer)]
+    if len(probabilities) < _MIN_ANSWERS:
+        problem = f"the judge {judge.card.name} answered {len(probabilities)} of {items} of {kind}"
+        hint = "omit this judge, or register it with its scale (docs/judges.md)"
+        raise InputError(f"{problem}, so it has no scale", hint=hint)
+    return compute_scale(probabilities)
 
 
 def _read(file: Path | None) -> dict[ScaleKind, float]:

@@ -341,21 +341,16 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
         message = f"{threshold} and {calibration} cannot both be given"
         raise InputError(message, hint=f"{calibration} sets the threshold")
     try:
-        return RunSettings(**_read_values(options))
+        values: dict[str, Any] = {}
+        for name, value in options.items():
+            read = SETTINGS[name].read
+            if read is None:
+                values[name] = value
+            else:
+                values[name] = read(value)
+        return RunSettings(**values)
     except ValidationError as error:
         raise _explain(error) from error
-
-
-def _read_values(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of options, with the contents of files."""
-    values: dict[str, Any] = {}
-    for name, value in options.items():
-        read = SETTINGS[name].read
-        if read is None:
-            values[name] = value
-        else:
-            values[name] = read(value)
-    return values
 
 
 def _explain(error: ValidationError) -> InputError:

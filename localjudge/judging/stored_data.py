@@ -58,7 +58,18 @@ def plan_run(
             hint = f"name a file, or runs whose samples are used: {option('reuse', 'RUN')}"
             raise InputError("no data were named", hint=hint)
         return _plan_stored(_open_reused(settings), metrics, options, settings)
-    runs = _runs_of_lost_files(data, settings)
+    files: Any = data
+    if isinstance(data, str | Path):
+        files = [data]
+    runs: list[RunRecord] = []  # the reused ones, if they were made from files that no longer exist
+    are_files = isinstance(files, Sequence) and files
+    if settings.reuse and are_files and all(_is_lost(file) for file in files):
+        runs = _open_reused(settings)
+        sources: set[str] = set()
+        for run in runs:
+            sources |= {Path(source).name for source in run.manifest.environment.sources}
+        if not sources.issuperset(Path(file).name for file in files):
+            runs = []
     if not runs:
         return plan(data, metrics, settings, progress)
     if progress is not None:
@@ -68,24 +79,6 @@ def plan_run(
 
 def _open_reused(settings: RunSettings) -> list[RunRecord]:
     return [RunRecord.open(name) for name in settings.reuse]
-
-
-def _runs_of_lost_files(data: Data, settings: RunSettings) -> list[RunRecord]:
-    """Return the reused runs if they were made from files of these names, and no file exists."""
-    files: Any = data
-    if isinstance(data, str | Path):
-        files = [data]
-    if not settings.reuse or not isinstance(files, Sequence):
-        return []
-    if not files or not all(_is_lost(file) for file in files):
-        return []
-    runs = _open_reused(settings)
-    sources: set[str] = set()
-    for run in runs:
-        sources |= {Path(source).name for source in run.manifest.environment.sources}
-    if not sources.issuperset(Path(file).name for file in files):
-        return []
-    return runs
 
 
 def _is_lost(file: object) -> bool:

@@ -49,7 +49,9 @@ def check_labels(run: RunRecord) -> LabelsCheck:
     verified = None
     damage: list[str] = []
     try:
-        verified = _read_verified(run.directory)
+        verification = last_verification(run.directory)
+        if verification is not None:
+            verified = verification.labels
     except RunDirectoryError as error:
         damage.append(error.message)
     try:
@@ -94,13 +96,6 @@ def store_joint_verification(directory: Path, check: LabelsCheck) -> None:
     if check.current and check.current.rows:
         content = f"{check.current.model_dump_json(indent=2)}\n"
         write_output(directory / VERIFICATION, [content.encode()])
-
-
-def _read_verified(directory: Path) -> VerifiedLabels | None:
-    verification = last_verification(directory)
-    if verification is None:
-        return None
-    return verification.labels
 
 
 def _describe(labels: LabelFile, frames: Mapping[str, UnitFrame]) -> VerifiedLabels:

@@ -41,7 +41,11 @@ class EvidenceUse(Record):
 
 def count_evidence_use(frame: UnitFrame, decisions: Decisions) -> EvidenceUse | None:
     """Count the labels of a metric's statements, or return None if none used the evidence."""
-    labels = _current_labels(frame, decisions)
+    latest: dict[tuple[str, str, bool], LabelRow] = {}
+    for row in decisions.rows:
+        if row.key in frame.by_key:
+            latest[row.key, row.annotator, row.adjudicated] = row
+    labels = [row for row in latest.values() if row.human in (0, 1)]
     if not any(row.evidence_seen for row in labels):
         return None
     counts = dict.fromkeys(EvidenceUse.model_fields, 0)
@@ -52,12 +56,3 @@ def count_evidence_use(frame: UnitFrame, decisions: Decisions) -> EvidenceUse | 
         judged = frame.judged[frame.by_key[row.key][0]]
         counts[f"{kind}_agreeing"] += bool(judged == row.human)
     return EvidenceUse(**counts)
-
-
-def _current_labels(frame: UnitFrame, decisions: Decisions) -> list[LabelRow]:
-    """Return the latest decision of each annotator on each statement, if it is a label."""
-    latest: dict[tuple[str, str, bool], LabelRow] = {}
-    for row in decisions.rows:
-        if row.key in frame.by_key:
-            latest[row.key, row.annotator, row.adjudicated] = row
-    return [row for row in latest.values() if row.human in (0, 1)]

@@ -4,7 +4,7 @@ Juries and single judges are compared by the log loss of their held-out probabil
 calibrated on the same folds, by a paired interval over clusters.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from localjudge.stats import stacking
@@ -25,7 +25,13 @@ def choose_juries(
     not shown to be worse than all together. Raises DataError if weights cannot be fitted or tested.
     """
     everyone = tuple(range(len(names)))
-    candidates = list(_candidates(len(names)))
+    count = len(names)
+    candidates: list[Jury] = []
+    sizes: Iterable[int] = range(1, count + 1)
+    if count > _MAX_COMBINED_JUDGES:
+        sizes = (1, count)
+    for size in sizes:
+        candidates.extend(combinations(range(count), size))
     held_out = {jury: stacking.held_out(log_odds[:, list(jury)], rows) for jury in candidates}
     recommended = _smallest(candidates, held_out, rows)
     remarks = []
@@ -37,15 +43,6 @@ def choose_juries(
     remarks.append(f"smallest that is not shown to be worse: {smallest}")
     juries = {jury: held_out[jury] for jury in (everyone, recommended) if len(jury) > 1}
     return juries, remarks
-
-
-def _candidates(count: int) -> Iterator[Jury]:
-    """Yield combinations of judges, the smallest first."""
-    sizes: Iterable[int] = range(1, count + 1)
-    if count > _MAX_COMBINED_JUDGES:
-        sizes = (1, count)
-    for size in sizes:
-        yield from combinations(range(count), size)
 
 
 def _smallest(

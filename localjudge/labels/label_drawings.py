@@ -44,7 +44,13 @@ def labelled_drawings(
     """
     drawn = drawn_statements(decisions.rows)
     drawings: dict[str, list[list[DrawnStatement]]] = {metric: [] for metric in frames}
-    for name, frame in _list_begun(decisions.rows):
+    drawing_of_answer: dict[tuple[str, str, str], _NameAndFrame] = {}
+    for row in decisions.rows:
+        if row.draw and row.frame and row.size_share and row.draw_index:
+            answer = (row.key, row.annotator, row.when)
+            drawing_of_answer.setdefault(answer, (row.draw, row.frame))
+    begun = list(dict.fromkeys(drawing_of_answer.values()))
+    for name, frame in begun:
         if not _is_drawn_from(frames, name, frame):
             continue
         statements = drawn[name, frame].values()
@@ -54,19 +60,6 @@ def labelled_drawings(
             by_key = frames[metric].by_key
             drawings[metric].append([each for each in labelled if each.key in by_key])
     return drawings
-
-
-def _list_begun(rows: Iterable[LabelRow]) -> list[_NameAndFrame]:
-    """Return the drawings in the order of their first label that was not carried over.
-
-    A later row of the same answer, with the same time, was carried over.
-    """
-    drawing_of_answer: dict[tuple[str, str, str], _NameAndFrame] = {}
-    for row in rows:
-        if row.draw and row.frame and row.size_share and row.draw_index:
-            answer = (row.key, row.annotator, row.when)
-            drawing_of_answer.setdefault(answer, (row.draw, row.frame))
-    return list(dict.fromkeys(drawing_of_answer.values()))
 
 
 def _is_drawn_from(frames: Mapping[str, UnitFrame], name: str, frame: str) -> bool:

@@ -121,10 +121,6 @@ def write_sheet(
         return
     table = _without_empty_columns([_csv_row(row) for row in rows])
     write_output(path, [_csv(table, instruction, separator)])
-    _warn_of_long_cells(table)
-
-
-def _warn_of_long_cells(table: Sequence[SheetRow]) -> None:
     count = 0
     for row in table:
         for cell in row.values():
@@ -232,20 +228,6 @@ def read_sheet(path: str | Path) -> tuple[list[SheetLabel], list[str]]:
         )
     with closing(Source(str(path))) as source:
         rows = list(read(source, {}, edited=True, columns=_NEEDED))
-    _require_columns(rows, name)
-    labels, problems = _read_rows(rows)
-    if problems.count:
-        bad_rows = f"{problems.bad_rows} of {len(rows)} rows of the sheet cannot be used"
-        raise problems.error(f"{bad_rows}, so no label was stored", "correct the rows")
-    if not labels:
-        raise DataError(f"{name} has no rows")
-    remarks = []
-    if source.other_encoding is not None:
-        remarks.append(f"{name} is not UTF-8 and was read as {source.other_encoding}")
-    return labels, remarks
-
-
-def _require_columns(rows: Sequence[RawRow | Problem], name: str) -> None:
     columns: set[str] = set()
     for row in rows:
         if isinstance(row, RawRow):
@@ -257,6 +239,16 @@ def _require_columns(rows: Sequence[RawRow | Problem], name: str) -> None:
             f"{name} has no column {', '.join(missing)} (columns: {names})",
             hint="a sheet needs both",
         )
+    labels, problems = _read_rows(rows)
+    if problems.count:
+        bad_rows = f"{problems.bad_rows} of {len(rows)} rows of the sheet cannot be used"
+        raise problems.error(f"{bad_rows}, so no label was stored", "correct the rows")
+    if not labels:
+        raise DataError(f"{name} has no rows")
+    remarks = []
+    if source.other_encoding is not None:
+        remarks.append(f"{name} is not UTF-8 and was read as {source.other_encoding}")
+    return labels, remarks
 
 
 def _read_rows(rows: Sequence[RawRow | Problem]) -> tuple[list[SheetLabel], Problems]:
@@ -271,17 +263,16 @@ def _read_rows(rows: Sequence[RawRow | Problem]) -> tuple[list[SheetLabel], Prob
         if label and label.human is not None:
             other = label_of.setdefault((label.label_id, label.annotator, label.when), label)
             if other.human != label.human:
-                problems_of_row.append(_contradiction(label, other))
+                clash = f"{label.human}, and {other.human} for the same statement in {other.place}"
+                contradiction = Problem(
+                    place=label.place, field=HUMAN, value=clash, expected="one label"
+                )
+                problems_of_row.append(contradiction)
         if problems_of_row:
             problems.add_row(problems_of_row)
         if label:
             labels.append(label)
     return labels, problems
-
-
-def _contradiction(label: SheetLabel, other: SheetLabel) -> Problem:
-    clash = f"{label.human}, and {other.human} for the same statement in {other.place}"
-    return Problem(place=label.place, field=HUMAN, value=clash, expected="one label")
 
 
 def _read_row(row: RawRow) -> tuple[SheetLabel | None, list[Problem]]:

@@ -117,7 +117,20 @@ def _read_row(row: RawRow, shape: LabelShape) -> tuple[LabelledText, list[Proble
     if shape == "relevance":
         text = _read_passage(row, cells, report)
     else:
-        text = _read_statement(row, cells, report)
+        contexts = _as_list(cells.get("contexts"))
+        _check_texts(contexts, "contexts", report)
+        _require_text(cells.get("statement"), "statement", report)
+        if "question" in cells:
+            _require_text(cells["question"], "question", report)
+        label = _read_label(cells.get("label"), "label", LABEL_FORM, report)
+        text = LabelledText(
+            str(row.place),
+            row.values,
+            tuple(contexts),
+            (label,),
+            cells.get("statement"),
+            cells.get("question"),
+        )
     return text, problems
 
 
@@ -135,24 +148,6 @@ def _read_cells(row: RawRow, report: Report) -> dict[str, Any]:
             if name in cells:
                 cells[name] = read_cell(cells[name], name, report)
     return cells
-
-
-def _read_statement(row: RawRow, cells: Mapping[str, Any], report: Report) -> LabelledText:
-    """Read a row with a statement, its contexts and one label, perhaps with a question."""
-    contexts = _as_list(cells.get("contexts"))
-    _check_texts(contexts, "contexts", report)
-    _require_text(cells.get("statement"), "statement", report)
-    if "question" in cells:
-        _require_text(cells["question"], "question", report)
-    label = _read_label(cells.get("label"), "label", LABEL_FORM, report)
-    return LabelledText(
-        str(row.place),
-        row.values,
-        tuple(contexts),
-        (label,),
-        cells.get("statement"),
-        cells.get("question"),
-    )
 
 
 def _read_passage(row: RawRow, cells: Mapping[str, Any], report: Report) -> LabelledText:

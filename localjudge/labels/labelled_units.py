@@ -17,7 +17,7 @@ from localjudge.stats.corrected import (
     prediction_powered,
     strata_by_score,
 )
-from localjudge.stats.interval import Indices, mean_interval, share_interval
+from localjudge.stats.interval import mean_interval, share_interval
 from localjudge.stats.sequence import MIN_PLANNED_LABELS, Look, look_at
 
 
@@ -68,29 +68,22 @@ class LabelledUnits(NamedTuple):
     def estimate(self) -> PredictionPowered:
         """Return the mean of the labels if every statement has one, else the corrected mean."""
         if self.is_complete:
-            return self._mean_of_labels()
+            confidence = self.look.confidence
+            assert confidence  # the look at all labels has an interval
+            labels = self.units.human
+            if self.frame.is_pooled:
+                ones = labels.astype(np.int64)
+                clusters = np.unique(self.units.clusters, return_inverse=True)[1].reshape(-1)
+                interval = share_interval(ones, np.ones_like(ones), clusters, confidence)
+            else:
+                shares = self.frame.means_of_samples(labels)
+                groups = self.frame.clusters_of_samples
+                is_grouped = len(np.unique(groups)) < len(groups)
+                interval = mean_interval(
+                    shares, clusters=groups if is_grouped else None, confidence=confidence
+                )
+            return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
         return prediction_powered(self.units, self.look.confidence)
-
-    def _mean_of_labels(self) -> PredictionPowered:
-        """Return the mean with the interval that a judge's mean has.
-
-        It is over samples, with groups of samples as single draws.
-        """
-        confidence = self.look.confidence
-        assert confidence  # the look at all labels has an interval
-        labels = self.units.human
-        if self.frame.is_pooled:
-            ones = labels.astype(np.int64)
-            clusters = _number_from_zero(self.units.clusters)
-            interval = share_interval(ones, np.ones_like(ones), clusters, confidence)
-        else:
-            shares = self.frame.means_of_samples(labels)
-            groups = self.frame.clusters_of_samples
-            is_grouped = len(np.unique(groups)) < len(groups)
-            interval = mean_interval(
-                shares, clusters=groups if is_grouped else None, confidence=confidence
-            )
-        return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
 
 
 def label_units(
@@ -182,7 +175,3 @@ def _judged_units(
     if frame.share_of == "zeros":
         return units._replace(judged=1 - units.judged, human=1 - units.human)
     return units
-
-
-def _number_from_zero(clusters: Indices) -> Indices:
-    return np.unique(clusters, return_inverse=True)[1].reshape(-1)

@@ -79,7 +79,12 @@ class Labelling:
         self._opened = self._opened_earlier()
         frames = source.correctable(options.metrics)
         self._drawing = self._draw(frames, options)
-        self._select_rows()
+        done = self._answered_statements()
+        if self.disputed:
+            done = set(self._decisions.settled)
+        left = [drawn for drawn in self._drawing.statements if drawn.key not in done]
+        self.rows = self.source.sheet_rows(self._drawing, left)
+        self.total = len(self._drawing.statements)
         self.remarks = self._list_remarks(frames, options)
         self._complete = statement_keys(frames.values()) <= self._decisions.human.keys()
 
@@ -93,15 +98,6 @@ class Labelling:
         if options.sample is not None:
             count = options.sample
         return draw_statements(frames, count, options.seed or 0, options.by)
-
-    def _select_rows(self) -> None:
-        """Choose the drawn statements that remain for this annotator."""
-        done = self._answered_statements()
-        if self.disputed:
-            done = set(self._decisions.settled)
-        left = [drawn for drawn in self._drawing.statements if drawn.key not in done]
-        self.rows = self.source.sheet_rows(self._drawing, left)
-        self.total = len(self._drawing.statements)
 
     def _list_remarks(self, frames: Mapping[str, UnitFrame], options: DrawingOptions) -> list[str]:
         """Return what the annotator should know before labelling."""

@@ -107,8 +107,13 @@ def admit_by_labels(calibration: Calibration) -> Admission:
 
 def admit(skill: Skill) -> Admission:
     """Return the uses below the first one that a figure excludes."""
+    if skill.auc.low >= MIN_AUC:
+        reasons_against_ranking: list[str] = []
+    else:
+        auc = format_interval(skill.auc)
+        reasons_against_ranking = [f"AUC {auc}: the lower limit must be at least {MIN_AUC:g}"]
     reasons: dict[Use, list[str]] = {
-        "ranking": _reasons_against_ranking(skill),
+        "ranking": reasons_against_ranking,
         "means": _reasons_against_means(skill),
         "thresholds": _reasons_against_thresholds(skill),
     }
@@ -116,13 +121,6 @@ def admit(skill: Skill) -> Admission:
         if reasons[use]:
             return Admission(USES[:level], tuple(reasons[use]))
     return Admission(USES, ())
-
-
-def _reasons_against_ranking(skill: Skill) -> list[str]:
-    if skill.auc.low >= MIN_AUC:
-        return []
-    auc = format_interval(skill.auc)
-    return [f"AUC {auc}: the lower limit must be at least {MIN_AUC:g}"]
 
 
 def _reasons_against_means(skill: Skill) -> list[str]:

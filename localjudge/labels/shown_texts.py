@@ -75,7 +75,10 @@ def shown_texts(
     if "response" in needed:
         shown["response"] = sample.response
     if verdict.against == "cited":
-        shown["context_ids"] = _context_ids(sample)
+        ids = [context.id for context in sample.retrieved_contexts or ()]
+        shown["context_ids"] = None
+        if any(ids):
+            shown["context_ids"] = ids
     return shown
 
 
@@ -111,11 +114,3 @@ def statement_key(metrics: Mapping[str, Metric], sample: Sample, verdict: Verdic
         asked += [getattr(sample, verdict.source), verdict.start, context_ids]
     texts = json.dumps(asked)
     return hashlib.sha256(texts.encode()).hexdigest()[:_KEY_DIGITS]
-
-
-def _context_ids(sample: Sample) -> list[str | None] | None:
-    """Return the id of each context, or None if no context has one."""
-    ids = [context.id for context in sample.retrieved_contexts or ()]
-    if not any(ids):
-        return None
-    return ids

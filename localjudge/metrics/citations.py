@@ -40,7 +40,6 @@ from localjudge.metrics.metric import (
 )
 from localjudge.text.mark_names import ID_WITH_DIGIT, RANK, RANK_RANGE
 from localjudge.text.marks import Mark
-from localjudge.text.responses import Statement
 from localjudge.types import Attribution, Context, Sample, Scored, Undefined, Unit, context_texts
 
 _MAX_LISTED = 5
@@ -140,30 +139,21 @@ def _ask_about_support(sample: Sample, sentences: Sentences, of: _Counted) -> St
     tasks = []
     for number, (statement, cited) in enumerate(zip(statements, citations, strict=True)):
         if cited or of == "all":
-            tasks.append(_ask_support(sample, statement, number, cited))
+            unit = Unit(
+                kind="statement",
+                index=number,
+                source="response",
+                span=statement.span,
+                against="cited",
+                shown=shown_if_other(statement),
+            )
+            texts = context_texts(sample.retrieved_contexts)
+            indices = {citation.context for citation in cited if citation.context is not None}
+            contexts = tuple(texts[index] for index in sorted(indices))
+            task = Attribution(unit=unit, contexts=contexts, user_input=sample.user_input)
+            tasks.append(task)
     verdicts = yield tasks
     return Scored.fraction(verdict.label for verdict in verdicts)
-
-
-def _ask_support(
-    sample: Sample,
-    statement: Statement,
-    number: int,
-    cited: Sequence[Citation],
-) -> Attribution:
-    """Ask whether a statement can be attributed to the contexts that it cites."""
-    unit = Unit(
-        kind="statement",
-        index=number,
-        source="response",
-        span=statement.span,
-        against="cited",
-        shown=shown_if_other(statement),
-    )
-    texts = context_texts(sample.retrieved_contexts)
-    indices = {citation.context for citation in cited if citation.context is not None}
-    contexts = tuple(texts[index] for index in sorted(indices))
-    return Attribution(unit=unit, contexts=contexts, user_input=sample.user_input)
 
 
 def citation_validity() -> BuiltIn:

@@ -47,7 +47,6 @@ from localjudge.metrics.metric import (
     prepared_response,
     response_statements,
 )
-from localjudge.text.responses import Statement
 from localjudge.types import (
     CustomQuestion,
     Label,
@@ -57,7 +56,6 @@ from localjudge.types import (
     Undefined,
     Unit,
     UserValue,
-    Verdict,
     context_texts,
 )
 from localjudge.words import option_name, suggestion
@@ -113,19 +111,16 @@ class Criterion(UserValue):
         if self.of == "response" and "response" in self.shows:
             raise ValueError("the response is always shown: shows lists only other fields")
         for number, example in enumerate(self.examples, start=1):
-            self._check_example(number, example)
+            fields = example.model_dump(exclude={"text", "answer"}, exclude_none=True).keys()
+            if fields != set(self.shows):
+                has = _listed(fields)
+                shows = _listed(self.shows)
+                raise ValueError(f"example {number} has {has}, but shows lists {shows}")
+            if self.levels and example.answer not in _LEVELS:
+                raise ValueError(f"the answer of example {number} must be a level")
+            if not self.levels and example.answer not in _WRITTEN:
+                raise ValueError(f"the answer of example {number} must be yes or no")
         return self
-
-    def _check_example(self, number: int, example: CriterionExample) -> None:
-        fields = example.model_dump(exclude={"text", "answer"}, exclude_none=True).keys()
-        if fields != set(self.shows):
-            has = _listed(fields)
-            shows = _listed(self.shows)
-            raise ValueError(f"example {number} has {has}, but shows lists {shows}")
-        if self.levels and example.answer not in _LEVELS:
-            raise ValueError(f"the answer of example {number} must be a level")
-        if not self.levels and example.answer not in _WRITTEN:
-            raise ValueError(f"the answer of example {number} must be yes or no")
 
     @property
     def version(self) -> int:
@@ -180,7 +175,13 @@ class Criterion(UserValue):
             return Undefined(reason=f"{_listed(blank)} is blank")
         verdicts = yield self._questions(sample, units)
         if self.levels:
-            return _mean_level(verdicts)
+            values = [
+                verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts
+            ]
+            mean = fsum(values) / len(values)  # `sum` rounds differently between Python versions
+            highest = len(_LEVELS)
+            level = 1 + mean * (highest - 1)
+            return Scored(value=mean, detail=f"expected level {level:.2f} of 1 to {highest}")
         if self.good == "yes":
             return Scored.fraction(verdict.label for verdict in verdicts)
         return Scored.fraction(_OPPOSITE[verdict.label] for verdict in verdicts)
@@ -197,7 +198,11 @@ class Criterion(UserValue):
         if self.of == "sentence":
             units = []
             for index, statement in enumerate(statements):
-                span = _with_marks(statement, response.text)
+                start = statement.span.start
+                end = statement.span.end
+                for mark in statement.marks:
+                    end = max(end, mark.end)
+                span = Span(start=start, end=end, text=response.text[start:end])
                 units.append(Unit(kind="sentence", index=index, source="response", span=span))
             return units
         if not statements:
@@ -301,30 +306,12 @@ def rubrics(metrics: Iterable[object]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _mean_level(verdicts: Sequence[Verdict]) -> Scored:
-    """Return the mean of the expected levels, scaled to [0, 1]."""
-    values = [verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
-    mean = fsum(values) / len(values)  # `sum` rounds differently between Python versions
-    highest = len(_LEVELS)
-    level = 1 + mean * (highest - 1)
-    return Scored(value=mean, detail=f"expected level {level:.2f} of 1 to {highest}")
-
-
 def _share_of_yes(_: Sequence[Unit], values: Sequence[float]) -> float:
     return fsum(values) / len(values)
 
 
 def _share_of_no(_: Sequence[Unit], values: Sequence[float]) -> float:
     return fsum(1 - value for value in values) / len(values)
-
-
-def _with_marks(statement: Statement, text: str) -> Span:
-    """Return the statement up to the end of its last mark."""
-    start = statement.span.start
-    end = statement.span.end
-    for mark in statement.marks:
-        end = max(end, mark.end)
-    return Span(start=start, end=end, text=text[start:end])
 
 
 def _read_one(item: object) -> Criterion:

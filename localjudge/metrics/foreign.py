@@ -68,7 +68,12 @@ def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps
     except (LocaljudgeError, MemoryError):
         raise
     except Exception as error:  # the package's own code may raise anything
-        raise SampleError(f"{_message(error)}{_location(metric, error)}") from error
+        file = inspect.getfile(metric.steps)
+        location = ""
+        for frame in traceback.extract_tb(error.__traceback__):
+            if frame.filename == file:
+                location = f" ({Path(file).name}:{frame.lineno})"
+        raise SampleError(f"{_message(error)}{location}") from error
     if not isinstance(outcome, Scored | Undefined | Failed):
         raise SampleError(
             f"the metric returned {type(outcome).__name__}, not Scored, Undefined or Failed",
@@ -89,16 +94,6 @@ def _checked_tasks(steps: Steps) -> Steps:
     except StopIteration as end:
         outcome: Outcome = end.value
         return outcome
-
-
-def _location(metric: Metric, error: Exception) -> str:
-    """Return the last line of the metric's own file that the error passed, as " (file.py:12)"."""
-    file = inspect.getfile(metric.steps)
-    location = ""
-    for frame in traceback.extract_tb(error.__traceback__):
-        if frame.filename == file:
-            location = f" ({Path(file).name}:{frame.lineno})"
-    return location
 
 
 def _message(error: Exception) -> str:

@@ -87,7 +87,10 @@ def _matrix_metric(
             return table
         detail = None
         if with_marginal_values:
-            detail = _describe_marginal_values(table)
+            has_one_chunk = table.sum(axis=1, keepdims=True) == 1
+            marginal = (table * has_one_chunk).mean(axis=0)
+            listed = ", ".join(f"{share:.3f}" for share in marginal)
+            detail = f"marginal value by chunk: {listed}"
         return Scored.fraction(support(table).astype(int).tolist(), detail=detail)
 
     def formula(units: Sequence[Unit], values: Sequence[float]) -> float:
@@ -122,13 +125,6 @@ def _ask_table(
     tasks = against_each_chunk(sample, "reference", statements, passages)
     verdicts = yield tasks
     return support_table(units_of(tasks), labels_of(verdicts), "reference")
-
-
-def _describe_marginal_values(table: SupportTable) -> str:
-    has_one_chunk = table.sum(axis=1, keepdims=True) == 1
-    marginal = (table * has_one_chunk).mean(axis=0)
-    listed = ", ".join(f"{share:.3f}" for share in marginal)
-    return f"marginal value by chunk: {listed}"
 
 
 def _support_of_sentences(k: int | None, table: SupportTable) -> SupportTable:

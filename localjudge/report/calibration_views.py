@@ -23,24 +23,19 @@ def calibrations_view(calibrations: Sequence[Calibration]) -> list[Table]:
         judges = list(group)
         if len(judges) == 1:
             tables += calibration_view(judges[0])
-        tables.append(_judges_table(judges))
+        best = judges[0]
+        names = Counter(judge.card.name for judge in judges)
+        rows: list[tuple[str | Text, ...]] = []
+        for judge in judges:
+            name = judge.card.name
+            if names[name] > 1:
+                name = judge.name
+            rows.append((name, *_judge_cells(judge)))
+        notes: list[str | Text] = list(_judges_notes(judges))
+        notes.append(Text(_advice(best, rows[0][0]), style="bold"))
+        headings = ("judge", "AUC", "bias", "saved", "seconds", "use for")
+        tables.append(Table(headings, rows, notes, titles=[best.question]))
     return tables
-
-
-def _judges_table(judges: Sequence[Calibration]) -> Table:
-    """Return a row for each judge of a question, the best one first, and a recommendation."""
-    best = judges[0]
-    names = Counter(judge.card.name for judge in judges)
-    rows: list[tuple[str | Text, ...]] = []
-    for judge in judges:
-        name = judge.card.name
-        if names[name] > 1:
-            name = judge.name
-        rows.append((name, *_judge_cells(judge)))
-    notes: list[str | Text] = list(_judges_notes(judges))
-    notes.append(Text(_advice(best, rows[0][0]), style="bold"))
-    headings = ("judge", "AUC", "bias", "saved", "seconds", "use for")
-    return Table(headings, rows, notes, titles=[best.question])
 
 
 def _judge_cells(judge: Calibration) -> Iterator[str | Text]:
@@ -124,22 +119,20 @@ def calibration_view(calibration: Calibration) -> list[Table]:
     for name, reason in calibration.undefined.items():
         remarks.append(f"{_figure_name(name)}: {reason}")
     remarks += calibration.remarks
+    folds = calibration.fold_thresholds
+    if not folds:
+        threshold = "no threshold chosen"
+    else:
+        chosen = f"threshold {number(calibration.threshold)}, chosen on all labels"
+        spread = f"{number(min(folds))} to {number(max(folds))}"
+        by_folds = f"thresholds of {len(folds)} folds, {spread}, each chosen on the other groups"
+        threshold = f"{chosen}; held out: {by_folds}"
     return [
         Table(titles=[title], notes=about),
         Table(rows=figures),
-        Table(("", "at 0.5", "held out"), decisions, [_describe_threshold(calibration)]),
+        Table(("", "at 0.5", "held out"), decisions, [threshold]),
         Table(notes=remarks),
     ]
-
-
-def _describe_threshold(calibration: Calibration) -> str:
-    folds = calibration.fold_thresholds
-    if not folds:
-        return "no threshold chosen"
-    chosen = f"threshold {number(calibration.threshold)}, chosen on all labels"
-    spread = f"{number(min(folds))} to {number(max(folds))}"
-    held_out = f"thresholds of {len(folds)} folds, {spread}, each chosen on the other groups"
-    return f"{chosen}; held out: {held_out}"
 
 
 def _figure_text(figure: Figure | None) -> str:

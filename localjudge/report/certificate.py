@@ -195,12 +195,18 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
     environment = run.manifest.environment
     name = run.directory.resolve().name
     sources = [Path(source).name for source in environment.sources]
+    mapping = run.manifest.environment.mapping
+    columns = [f"{field}: {mapping[field]}" for field in _JUDGED_FIELDS if field in mapping]
+    checked_files: list[str] = []
+    for name in (MANIFEST, STORE, SUMMARY, *row_files(with_evidence=run.has_evidence), LABELS):
+        if (run.directory / name).exists():
+            checked_files.append(name)
     return {
         "title": title or ", ".join(sources)[:_LETTERS_OF_TITLE] or name,
         "name": name,
         "run_name": _name_run(run.directory.resolve()),
         "sources": sources,
-        "columns": _list_columns(run),
+        "columns": columns,
         "data": run.manifest.data,
         "judge": run.summary.judge,
         "checksums": _list_checksums(run),
@@ -211,7 +217,7 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
         "origins": [describe_origin(origin, messages) for origin in run.origins],
         "thresholds": list(_thresholds(run, messages)),
         "is_stopped": run.sampling.optional_stopping,
-        "files": ", ".join(_checked_files(run)),
+        "files": ", ".join(checked_files),
         "versions": [*run.manifest.judge.versions.items(), *_machine(environment.host)],
     }
 
@@ -231,12 +237,6 @@ def _name_run(directory: Path) -> str:
     if directory.name == FIRST_RUN or directory.name.startswith(f"{FIRST_RUN}-"):
         return f"{directory.parent.name}/{directory.name}"
     return directory.name
-
-
-def _list_columns(run: RunRecord) -> list[str]:
-    """Return the columns that the user named for the judged texts: `response: Answer system A`."""
-    mapping = run.manifest.environment.mapping
-    return [f"{field}: {mapping[field]}" for field in _JUDGED_FIELDS if field in mapping]
 
 
 def _list_checksums(run: RunRecord) -> list[tuple[str, str | None]]:
@@ -389,12 +389,6 @@ def _slice_basis(headline: Headline, corrected: CorrectedMean | None, messages: 
             labelled = corrected.counts.labelled
         return messages.plain("certificate.by_labels", n=labelled)
     return messages.plain("certificate.judge_only")
-
-
-def _checked_files(run: RunRecord) -> Iterator[str]:
-    for name in (MANIFEST, STORE, SUMMARY, *row_files(with_evidence=run.has_evidence), LABELS):
-        if (run.directory / name).exists():
-            yield name
 
 
 def _machine(host: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -43,17 +43,14 @@ def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -
     """Return the JUnit file of a finished run. `properties` identify the run."""
     problems: dict[str, _Problem] = {}
     for decision in decisions:
-        problems[decision.gate] = _problem(decision)
+        if decision.outcome == "pass":
+            problems[decision.gate] = None
+        else:
+            element = "failure"
+            if decision.passed:
+                element = "skipped"
+            problems[decision.gate] = element, decision.outcome, decision.reason
     return _junit(problems, properties)
-
-
-def _problem(decision: GateDecision) -> _Problem:
-    if decision.outcome == "pass":
-        return None
-    element = "failure"
-    if decision.passed:
-        element = "skipped"
-    return element, decision.outcome, decision.reason
 
 
 def unfinished(gates: Sequence[Gate]) -> str:
@@ -77,7 +74,9 @@ def _junit(cases: Mapping[str, _Problem], properties: Mapping[str, str]) -> str:
     suites = ElementTree.Element("testsuites", about)
     suite = ElementTree.SubElement(suites, "testsuite", about)
     if properties:
-        _add_properties(suite, properties)
+        holder = ElementTree.SubElement(suite, "properties")
+        for name, value in properties.items():
+            ElementTree.SubElement(holder, "property", {"name": name, "value": _xml_text(value)})
     for name, problem in cases.items():
         attributes = {"classname": "localjudge.gates", "name": _xml_text(name)}
         case = ElementTree.SubElement(suite, "testcase", attributes)
@@ -86,12 +85,6 @@ def _junit(cases: Mapping[str, _Problem], properties: Mapping[str, str]) -> str:
     ElementTree.indent(suites)
     text = ElementTree.tostring(suites, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
-
-
-def _add_properties(suite: ElementTree.Element, properties: Mapping[str, str]) -> None:
-    holder = ElementTree.SubElement(suite, "properties")
-    for name, value in properties.items():
-        ElementTree.SubElement(holder, "property", {"name": name, "value": _xml_text(value)})
 
 
 def _add_problem(case: ElementTree.Element, name: str, problem: tuple[str, str, str]) -> None:
@@ -138,16 +131,13 @@ def _comparison(run: RunRecord, comparison: RunComparison) -> Iterator[str]:
     without_samples = comparison.model_copy(update={"metrics": unmoved, "by": None})
     for table in comparison_view(without_samples):
         yield as_markdown(table)
-    lines = list(_moved_lines(run, comparison))
-    if lines:
-        summary = "<summary>Samples with the largest changes</summary>"
-        yield f"<details>{summary}\n\n{markdown_block(lines)}\n\n</details>"
-
-
-def _moved_lines(run: RunRecord, comparison: RunComparison) -> Iterator[str]:
+    lines: list[str] = []
     ids = stored_ids(run.directory / STORE)
     rows = {sample_id: row for row, sample_id in enumerate(ids, start=1)}
     for name, change in comparison.metrics.items():
         for sample in change.moved:
             scores = f"{number(sample.after)}, was {number(sample.before)}"
-            yield f"row {rows[sample.sample_id]:,}: {name} {scores}"
+            lines.append(f"row {rows[sample.sample_id]:,}: {name} {scores}")
+    if lines:
+        summary = "<summary>Samples with the largest changes</summary>"
+        yield f"<details>{summary}\n\n{markdown_block(lines)}\n\n</details>"

@@ -17,7 +17,6 @@ from localjudge.analysis.comparison import (
     SlicedChanges,
 )
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.pairing import UnitChange
 from localjudge.metrics import catalog
 from localjudge.report.difference_claims import claims
 from localjudge.report.remarks import ALWAYS_VALID
@@ -56,20 +55,15 @@ def comparison_view(comparison: RunComparison) -> list[Table]:
     said = Table(notes=list(claims(comparison)))
     tables = [said, Table(("metric", *SCORE_HEADINGS), scores), Table(_COUNT_HEADINGS, counts)]
     if comparison.by:
-        tables += _slice_tables(comparison.by)
+        if comparison.by.slices:
+            for metric in comparison.by.slices[0].metrics:
+                tables.append(_slice_table(comparison.by, metric))
+        notes = [f"slices are from the data of B; {EACH_ALONE}"]
+        if any(map(_is_labelled, comparison.by.slices)):
+            notes.append(ONE_LOOK)
+        tables.append(Table(notes=notes))
     tables.append(Table(notes=list(comparison_lines(comparison))))
     return [*tables, *moved]
-
-
-def _slice_tables(changes: SlicedChanges) -> Iterator[Table]:
-    """Yield a table for each metric, then what its intervals cover."""
-    if changes.slices:
-        for metric in changes.slices[0].metrics:
-            yield _slice_table(changes, metric)
-    notes = [f"slices are from the data of B; {EACH_ALONE}"]
-    if any(map(_is_labelled, changes.slices)):
-        notes.append(ONE_LOOK)
-    yield Table(notes=notes)
 
 
 def _is_labelled(part: ComparedSlice) -> bool:
@@ -92,19 +86,17 @@ def _slice_table(changes: SlicedChanges, metric: str) -> Table:
         cells = [slice_name(part.value), f"{change.compared:,}/{part.samples:,}"]
         cells += quoted_cells(change)
         if is_labelled:
-            cells.append(_change_basis(change))
+            if change.headline:
+                basis = change.headline.in_words
+            elif change.is_withheld:
+                basis = change.shortage
+            else:
+                basis = "judge only"
+            cells.append(basis)
         rows.append(cells)
     corrected = [(part.value, part.metrics[metric].corrected) for part in changes.slices]
     notes = list(uncorrected_slices(corrected))
     return Table(headings, rows, notes, titles=[f"{metric} by {column}"])
-
-
-def _change_basis(change: SliceChange) -> str:
-    if change.headline:
-        return change.headline.in_words
-    if change.is_withheld:
-        return change.shortage
-    return "judge only"
 
 
 def quoted_cells(change: SliceChange) -> tuple[str, ...]:
@@ -280,21 +272,25 @@ def _moved_sample(metric: str, sample: SampleChange) -> Table:
         style = "bold green"
     rows: list[tuple[str | Text, ...]] = []
     for unit in sample.units[:_UNITS_SHOWN]:
-        rows.append((*_verdict_cells(unit), unit.text))
+        if unit.after is None:
+            verdict = (
+                f"only in A: {_label_cell(unit.before)}",
+                Text(number(unit.p_before), style="dim"),
+            )
+        else:
+            label = _label_cell(unit.after)
+            if unit.before is None:
+                verdict = f"only in B: {label}", Text(number(unit.p_after), style="dim")
+            else:
+                probabilities = f"{number(unit.p_after)}, was {number(unit.p_before)}"
+                verdict = (
+                    f"{label}, was {_label_cell(unit.before)}",
+                    Text(probabilities, style="dim"),
+                )
+        rows.append((*verdict, unit.text))
     if len(sample.units) > _UNITS_SHOWN:
         rows.append(("", Text(), f"and {len(sample.units) - _UNITS_SHOWN:,} more"))
     return Table(rows=rows, titles=[safe_text(heading, style=style)], indent=2)
-
-
-def _verdict_cells(unit: UnitChange) -> tuple[str, Text]:
-    """Return the verdict of a unit and its probability, with those in A, or where it is missing."""
-    if unit.after is None:
-        return f"only in A: {_label_cell(unit.before)}", Text(number(unit.p_before), style="dim")
-    label = _label_cell(unit.after)
-    if unit.before is None:
-        return f"only in B: {label}", Text(number(unit.p_after), style="dim")
-    probabilities = f"{number(unit.p_after)}, was {number(unit.p_before)}"
-    return f"{label}, was {_label_cell(unit.before)}", Text(probabilities, style="dim")
 
 
 def _label_cell(label: Label | None) -> str:

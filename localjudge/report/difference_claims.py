@@ -44,7 +44,12 @@ def claims(comparison: RunComparison, run: str = "B") -> Iterator[str]:
         if outcome == "not comparable":
             details += comparison.obstacles(name).values()
         elif outcome == "judge only":
-            details.append(_warn_of_judge(name, change))
+            warning = "a judge may reverse the order of two systems"
+            if can_be_corrected(name, change):
+                warning = f"{warning}, so label statements of both"
+            else:
+                warning = f"{warning}, and labels cannot correct this metric"
+            details.append(warning)
             command = label_command(comparison, name)
         elif outcome == "undecided":
             details.append(_describe_shortage(change))
@@ -126,14 +131,6 @@ def describe_labels(corrected: CorrectedDifference) -> str:
     if corrected.annotators > 1:
         people = f"{corrected.annotators:,} people"
     return f"{corrected.in_words} of {people}"
-
-
-def _warn_of_judge(name: str, change: MetricChange) -> str:
-    """Return why a difference by the judge is not enough."""
-    warning = "a judge may reverse the order of two systems"
-    if can_be_corrected(name, change):
-        return f"{warning}, so label statements of both"
-    return f"{warning}, and labels cannot correct this metric"
 
 
 def _describe_shortage(change: MetricChange) -> str:

@@ -16,7 +16,10 @@ def estimate_view(estimate: Estimate) -> Table:
         ("verdicts", f"{estimate.verdicts:,}, with {estimate.requests:,} distinct questions"),
     ]
     if estimate.reused:
-        rows.append(("answered", _describe_reuse(estimate)))
+        places = [f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items()]
+        stored = f"{estimate.requests - estimate.remaining:,} of these questions"
+        reuse = f"{stored} ({', '.join(places)}); {estimate.remaining:,} remain"
+        rows.append(("answered", reuse))
     if estimate.measured:
         answers = numbered(estimate.measured, "answer")
         place = excerpt(estimate.directory)
@@ -31,13 +34,6 @@ def estimate_view(estimate: Estimate) -> Table:
     for aim in estimate.until:
         rows.append(("to judge", f"{_describe_aim(aim, estimate)} ({aim.aim})"))
     return Table(rows=rows)
-
-
-def _describe_reuse(estimate: Estimate) -> str:
-    """Return the number of questions answered in other runs, and of remaining ones."""
-    places = [f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items()]
-    stored = f"{estimate.requests - estimate.remaining:,} of these questions"
-    return f"{stored} ({', '.join(places)}); {estimate.remaining:,} remain"
 
 
 def _describe_time(estimate: Estimate) -> str:

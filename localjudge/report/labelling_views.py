@@ -41,7 +41,11 @@ def row_view(
     for name, text in _texts_to_compare(row, answer):
         cells += _field_cells(name, text)
     if answer:
-        cells.append((Text(answer.field, style="dim"), _marked(answer)))
+        before, statement, after = map(printable_lines, answer[1:])
+        if not terminal().color_system:
+            statement = f"[[{statement}]]"
+        marked = Text.assemble(before, (statement, "bold underline"), after)
+        cells.append((Text(answer.field, style="dim"), marked))
     metric = str(row.get("metric"))
     title = f"{labelled:,} of {total:,} answered   {metric}"
     return [
@@ -85,14 +89,6 @@ def _field_cells(name: str, text: Any) -> Iterator[tuple[Text, str]]:
             heading = ""
 
 
-def _marked(answer: AnswerAround) -> Text:
-    """Return the answer with its statement in bold, or in brackets without colours."""
-    before, statement, after = map(printable_lines, answer[1:])
-    if not terminal().color_system:
-        statement = f"[[{statement}]]"
-    return Text.assemble(before, (statement, "bold underline"), after)
-
-
 def ended_view(labelling: Labelling) -> Table:
     """Return the number of answers, and how to label more."""
     file = labelling.source.directory / LABELS
@@ -110,22 +106,19 @@ def read_view(taken: Mapping[str, LabelsRead]) -> Table:
     """Return the numbers of labels read from each source."""
     lines: list[str] = []
     for source, labels in taken.items():
-        lines.append(f"{source}: {', '.join(_describe_labels_read(labels))}")
+        kinds = [numbered(labels.new, "new label")]
+        counts = {
+            "changed": labels.changed,
+            "withdrawn": labels.withdrawn,
+            "already stored": labels.known,
+            "older than the current label": labels.older,
+        }
+        for words, count in counts.items():
+            if count:
+                kinds.append(f"{count:,} {words}")
+        if labels.unlabelled:
+            kinds.append(f"{numbered(labels.unlabelled, 'row')} without a label")
+        lines.append(f"{source}: {', '.join(kinds)}")
         for remark in labels.remarks:
             lines.append(f"warning: {remark}")
     return Table(notes=lines)
-
-
-def _describe_labels_read(labels: LabelsRead) -> Iterator[str]:
-    yield numbered(labels.new, "new label")
-    counts = {
-        "changed": labels.changed,
-        "withdrawn": labels.withdrawn,
-        "already stored": labels.known,
-        "older than the current label": labels.older,
-    }
-    for words, count in counts.items():
-        if count:
-            yield f"{count:,} {words}"
-    if labels.unlabelled:
-        yield f"{numbered(labels.unlabelled, 'row')} without a label"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from localjudge import model_registry
-from localjudge.analysis.missing_scores import MissingScores, missing_scores
+from localjudge.analysis.missing_scores import missing_scores
 from localjudge.labels.run_labels import RunLabels, how_to_label
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
@@ -41,7 +41,9 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
     for name, summary in select_metrics(run, metric).items():
         for remark in metric_remarks(summary, withheld=name in withheld):
             yield f"{name}: {remark}"
-        if name == _WORSE_THAN_GUESSING and _compares_words(run, name):
+        if name == _WORSE_THAN_GUESSING and (
+            run.manifest.judge.profiles(name) == {_COMPARES_WORDS}
+        ):
             yield (
                 f"warning: {name} is no better than guessing with a judge that compares words: of "
                 "50 good answers, 10 scored higher than a poor answer to the same question; "
@@ -52,12 +54,18 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
     for origin in run.origins:
         if origin.is_notable:
             yield str(origin)
-    yield from _verdict_warnings(select_verdicts(run, metric), _advise_on_windows(run))
-
-
-def _compares_words(run: RunRecord, metric: str) -> bool:
-    """Return whether every judge that answers the metric's questions compares words."""
-    return run.manifest.judge.profiles(metric) == {_COMPARES_WORDS}
+    verdicts = select_verdicts(run, metric)
+    is_jury = verdicts.divided is not None  # its probabilities are near one half by construction
+    near = verdicts.near_threshold
+    if near is not None and near >= _MAX_NEAR and not is_jury:
+        doubt = "most verdicts are close to the threshold; the judge may be guessing"
+        yield f"warning: {doubt}: test it with `localjudge doctor`"
+    if verdicts.windowed:
+        yield (
+            f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context "
+            "together with their texts, and were judged in windows: the highest window decides, "
+            f"so many windows mean more false verdicts of 1; {_advise_on_windows(run)}"
+        )
 
 
 def _claim_remarks(run: RunRecord, metric: str | None) -> Iterator[str]:
@@ -89,20 +97,6 @@ def _data_remarks(run: RunRecord) -> Iterator[str]:
         yield summary.how_it_ended
     elif run.part:
         yield f"part of the data: {run.part}"
-
-
-def _verdict_warnings(verdicts: VerdictSummary, advice: str) -> Iterator[str]:
-    is_jury = verdicts.divided is not None  # its probabilities are near one half by construction
-    near = verdicts.near_threshold
-    if near is not None and near >= _MAX_NEAR and not is_jury:
-        doubt = "most verdicts are close to the threshold; the judge may be guessing"
-        yield f"warning: {doubt}: test it with `localjudge doctor`"
-    if verdicts.windowed:
-        yield (
-            f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context "
-            "together with their texts, and were judged in windows: the highest window decides, "
-            f"so many windows mean more false verdicts of 1; {advice}"
-        )
 
 
 def _advise_on_windows(run: RunRecord) -> str:
@@ -146,16 +140,16 @@ def reason_lines(run: RunRecord, metric: str | None = None, *, texts: bool = Tru
     """
     groups = missing_scores(run, select_metrics(run, metric))
     if not texts:
-        groups = [group for group in groups if _has_built_in_reason(group)]
+        groups = [
+            group
+            for group in groups
+            if (group.status == "undefined" and catalog.is_ours(group.metric))
+        ]
     lines = [str(group) for group in groups[:_MAX_REASONS]]
     if len(groups) > _MAX_REASONS:
         more = numbered(len(groups) - _MAX_REASONS, "more reason")
         lines.append(f"and {more}: localjudge show RUN --json")
     return lines
-
-
-def _has_built_in_reason(group: MissingScores) -> bool:
-    return group.status == "undefined" and catalog.is_ours(group.metric)
 
 
 def judge_lines(run: RunRecord) -> list[str]:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from rich.text import Text
 
 from localjudge.errors import InputError
-from localjudge.labels.labelled_statements import LabelledStatement, with_labels
+from localjudge.labels.labelled_statements import with_labels
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.evidence_views import (
@@ -30,7 +30,7 @@ from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import UnitPlace, read_sample_rows, texts_read
-from localjudge.types import CONTEXT_FIELDS, Context, Label, Sample
+from localjudge.types import CONTEXT_FIELDS, Label, Sample
 from localjudge.words import numbered, printable, suggestion
 
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
@@ -55,7 +55,12 @@ def sample_view(
     scores, judged_units = read_sample_rows(run, sample.id)
     verdicts: list[VerdictRow] = []
     for row, statement in with_labels(run, judged_units):
-        verdicts.append(_with_remark(row, statement))
+        if statement is None:
+            shown = row
+        else:
+            parts = filter(None, (row.reason, statement.remark_on(row)))
+            shown = replace(row, reason="; ".join(parts))
+        verdicts.append(shown)
     texts = Table(rows=rows, titles=[sample.id], indent=2)
     read: dict[UnitPlace, str] = {}
     if details:
@@ -72,24 +77,13 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
             yield field, text
     for field in CONTEXT_FIELDS:
         for place, context in enumerate(getattr(sample, field) or (), start=1):
-            yield f"{field}[{place}]", _context_in_words(context)
-
-
-def _context_in_words(context: Context) -> str:
-    """Return the text, after the id that a response may cite."""
-    if context.text is None:
-        return f"(id {context.id}, no text)"
-    if context.id is None:
-        return context.text
-    return f"(id {context.id}) {context.text}"
-
-
-def _with_remark(row: VerdictRow, statement: LabelledStatement | None) -> VerdictRow:
-    """Return the verdict with its human label, if it has one, as part of the reason."""
-    if statement is None:
-        return row
-    parts = filter(None, (row.reason, statement.remark_on(row)))
-    return replace(row, reason="; ".join(parts))
+            if context.text is None:
+                shown = f"(id {context.id}, no text)"
+            elif context.id is None:
+                shown = context.text
+            else:
+                shown = f"(id {context.id}) {context.text}"
+            yield f"{field}[{place}]", shown
 
 
 def verdicts_view(
@@ -125,7 +119,12 @@ def _tabulate(
     verdicts: Sequence[VerdictRow], read: Mapping[UnitPlace, str]
 ) -> Iterator[Sequence[_Cells]]:
     """Yield the cells of one table with a row for each verdict, or of a matrix for each text."""
-    if not _fit_a_matrix(verdicts):
+    columns = {verdict.against for verdict in verdicts}
+    if None in columns or len(columns) > _MAX_COLUMNS:
+        fits_a_matrix = False
+    else:
+        fits_a_matrix = any(isinstance(column, int) for column in columns)
+    if not fits_a_matrix:
         table: list[_Cells] = []
         for row in verdicts:
             table.append((_verdict_cell(row), _unit_cell(row, [remark_on(row)])))
@@ -141,14 +140,6 @@ def _tabulate(
         units.setdefault(verdict.index, {})[verdict.against] = verdict
     for units in sources.values():
         yield _matrix(list(units.values()))
-
-
-def _fit_a_matrix(verdicts: Sequence[VerdictRow]) -> bool:
-    """Return whether all units are judged against a few texts, some of them contexts."""
-    columns = {verdict.against for verdict in verdicts}
-    if None in columns or len(columns) > _MAX_COLUMNS:
-        return False
-    return any(isinstance(column, int) for column in columns)
 
 
 def _matrix(units: Sequence[Mapping[_Against, VerdictRow]]) -> list[_Cells]:
@@ -259,13 +250,24 @@ def explain_score(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
     counted = get_about(catalog.ours(score.metric)).counted
     if score.numerator is None or score.denominator is None:
         if counted and verdicts:
-            return _describe_ranks(verdicts, counted)
+            ranks = [str(rank) for rank, verdict in enumerate(verdicts, 1) if verdict.label == 1]
+            line = f"{len(ranks)} of {len(verdicts)} {counted}"
+            if not ranks:
+                return line
+            if len(ranks) == 1:
+                return f"{line}, at rank {ranks[0]}"
+            return f"{line}, at ranks {', '.join(ranks[:-1])} and {ranks[-1]}"
         return detail
     line = f"{score.numerator:g} of {score.denominator:g} {counted}".rstrip()
     are_pairs = any(isinstance(verdict.against, int) for verdict in verdicts)
     negative = [verdict.text for verdict in verdicts if verdict.label == 0]
     if negative and counted and not are_pairs:
-        line += f'; not {counted}: "{_quote(negative[0])}"'
+        text = negative[0]
+        if len(text) <= _MAX_QUOTED:
+            quote = text
+        else:
+            quote = f"{text[:_MAX_QUOTED].rstrip()} ..."
+        line += f'; not {counted}: "{quote}"'
         if len(negative) > 1:
             line += f" and {len(negative) - 1:,} more"
     if detail:
@@ -273,37 +275,17 @@ def explain_score(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
     return line
 
 
-def _quote(text: str) -> str:
-    if len(text) <= _MAX_QUOTED:
-        return text
-    return f"{text[:_MAX_QUOTED].rstrip()} ..."
-
-
-def _describe_ranks(verdicts: Sequence[VerdictRow], counted: str) -> str:
-    """Return `2 of 3 useful, at ranks 1 and 3`."""
-    ranks = [str(rank) for rank, verdict in enumerate(verdicts, 1) if verdict.label == 1]
-    line = f"{len(ranks)} of {len(verdicts)} {counted}"
-    if not ranks:
-        return line
-    if len(ranks) == 1:
-        return f"{line}, at rank {ranks[0]}"
-    return f"{line}, at ranks {', '.join(ranks[:-1])} and {ranks[-1]}"
-
-
 def remark_on(verdict: VerdictRow) -> str | None:
     """Return what a verdict is about, its window and reason, or why it is missing."""
     remark = _remark(verdict)
     if verdict.against is None or verdict.error is not None:
         return remark
-    about = f"against {_name_text(verdict.against)}"
+    if isinstance(verdict.against, int):
+        text = f"context {verdict.against + 1}"
+    else:
+        text = _TEXTS[verdict.against]
+    about = f"against {text}"
     return ", ".join(filter(None, (about, remark)))
-
-
-def _name_text(against: int | str) -> str:
-    """Return `context 2`, or `the reference`."""
-    if isinstance(against, int):
-        return f"context {against + 1}"
-    return _TEXTS[against]
 
 
 def _remark(verdict: VerdictRow) -> str | None:
@@ -353,7 +335,12 @@ def find_sample(run: RunRecord, name: str) -> Sample:
     if sample is not None:
         return sample
     ids = list(stored_ids(store))
-    matches = _match_ids(name, ids)
+    if name.isdecimal() and 0 < int(name) <= len(ids):
+        matches = [ids[int(name) - 1]]
+    elif not name:
+        matches = []
+    else:
+        matches = [each for each in ids if each.startswith(name)]
     if len(matches) == 1:
         sample = stored_sample(store, matches[0])
         if sample is not None:
@@ -368,12 +355,3 @@ def find_sample(run: RunRecord, name: str) -> Sample:
         problem = f"the run has no sample {name!r}"
     hint = suggestion(name, matches or ids, "the ids", show=lambda each: excerpt(repr(each)))
     raise InputError(problem, hint=hint)
-
-
-def _match_ids(name: str, ids: Sequence[str]) -> list[str]:
-    """Return the id in this row of the data, or all ids that begin with the name."""
-    if name.isdecimal() and 0 < int(name) <= len(ids):
-        return [ids[int(name) - 1]]
-    if not name:
-        return []
-    return [each for each in ids if each.startswith(name)]

@@ -49,7 +49,11 @@ def slices_table(run: RunRecord, slices: Slices, metric: str | None = None) -> T
         headings.append("corrected by")
     headings += counted
     notes = list(_slice_notes(run, slices, names))
-    titles = list(_contradictions(slices, metric))
+    titles: list[str] = []
+    for part in slices.slices:
+        for name, corrected in part.corrected.items():
+            if corrected.contradiction and metric in (None, name):
+                titles.append(f"{name}, {slice_name(part.value)}: {corrected.contradiction}")
     return Table(headings, rows, notes, names=2, titles=titles)
 
 
@@ -101,14 +105,6 @@ def _slice_notes(run: RunRecord, slices: Slices, metrics: Iterable[str]) -> Iter
         means = [(part.value, part.corrected.get(name)) for part in slices.slices]
         for line in uncorrected_slices(means):
             yield f"{name}: {line}"
-
-
-def _contradictions(slices: Slices, metric: str | None) -> Iterator[str]:
-    """Yield a line for each slice with labels that contradict the judge."""
-    for part in slices.slices:
-        for name, corrected in part.corrected.items():
-            if corrected.contradiction and metric in (None, name):
-                yield f"{name}, {slice_name(part.value)}: {corrected.contradiction}"
 
 
 def uncorrected_slices(

@@ -72,11 +72,21 @@ def _sample_values(
                 judged.append({**_verdict_values(row, verdict), "read": _escape(text)})
         outcome = describe_score(score)
         metrics.append({"name": score.metric, "outcome": outcome, "verdicts": judged})
+    contexts: list[tuple[int, list[_Part]]] = []
+    sentences: dict[int, dict[int, EvidenceRow]] = {}
+    for verdict in verdicts:
+        for sentence in evidence_to_show(verdict):
+            if sentence.context is not None:
+                sentences.setdefault(sentence.context, {})[sentence.start] = sentence
+    texts = context_texts(sample.retrieved_contexts)
+    for place in sorted(sentences):
+        in_order = [sentences[place][start] for start in sorted(sentences[place])]
+        contexts.append((place + 1, list(_cut_around(select_context(texts, place), in_order, row))))
     return {
         "id": sample.id,
         "question": sample.user_input,
         "metrics": metrics,
-        "contexts": list(_contexts_with_evidence(row, sample, verdicts)),
+        "contexts": contexts,
     }
 
 
@@ -106,46 +116,27 @@ def _anchor(row: int, sentence: EvidenceRow) -> str | None:
     return f"still-{row}-{sentence.context}-{sentence.start}"
 
 
-def _contexts_with_evidence(
-    row: int, sample: Sample, verdicts: Sequence[VerdictRow]
-) -> Iterator[tuple[int, list[_Part]]]:
-    """Yield the number of each context with evidence, from 1, and its parts."""
-    sentences: dict[int, dict[int, EvidenceRow]] = {}
-    for verdict in verdicts:
-        for sentence in evidence_to_show(verdict):
-            if sentence.context is not None:
-                sentences.setdefault(sentence.context, {})[sentence.start] = sentence
-    texts = context_texts(sample.retrieved_contexts)
-    for place in sorted(sentences):
-        in_order = [sentences[place][start] for start in sorted(sentences[place])]
-        yield place + 1, list(_cut_around(select_context(texts, place), in_order, row))
-
-
 def _cut_around(text: str, sentences: Sequence[EvidenceRow], row: int) -> Iterator[_Part]:
     """Yield the sentences in order, with the text around them, and a sign for what is left out."""
     end = 0  # of the last sentence
     for sentence in sentences:
         if sentence.start < end:
             continue
-        yield _escape(_cut_between(text, end, sentence.start)), None
+        end_of_first = end
+        if end:
+            end_of_first = min(end + _ROOM, sentence.start)
+        start_of_second = max(end_of_first, sentence.start - _ROOM)
+        shown = text[end:end_of_first]
+        if start_of_second > end_of_first:
+            shown += _GAP
+        between = shown + text[start_of_second : sentence.start]
+        yield _escape(between), None
         yield _escape(text[sentence.start : sentence.end]), _anchor(row, sentence)
         end = sentence.end
     after = text[end : end + _ROOM]
     if end + _ROOM < len(text):
         after += f" {_GAP.strip()}"
     yield _escape(after), None
-
-
-def _cut_between(text: str, end: int, start: int) -> str:
-    """Return the text from the end of a sentence, or from 0, to the start of the next one."""
-    end_of_first = end
-    if end:
-        end_of_first = min(end + _ROOM, start)
-    start_of_second = max(end_of_first, start - _ROOM)
-    shown = text[end:end_of_first]
-    if start_of_second > end_of_first:
-        shown += _GAP
-    return shown + text[start_of_second:start]
 
 
 def _escape(text: str) -> Markup:

@@ -71,27 +71,26 @@ class Table:
         for title in self.titles:
             yield Padding(safe_text(title, style="bold"), (0, 1), expand=False)
         if self.headings or self.rows:
-            yield Padding(self._grid(), (0, 1, 0, 1 + self.indent), expand=False)
+            grid = RichTable.grid(padding=(0, 2, 0, 0))
+            if self.headings:
+                padding = (0, 0, 0, 1)
+                grid = RichTable(
+                    box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=padding
+                )
+            columns = max(map(len, (self.headings, *self.rows)))
+            for place in range(columns):
+                grid.add_column(overflow="fold")
+                if self.headings:
+                    grid.columns[place].header = safe_text(self.headings[place])
+                if self.headings and place >= self.names:
+                    grid.columns[place].justify = "right"
+            for row in self.rows:
+                grid.add_row(*map(safe_text, row))
+            yield Padding(grid, (0, 1, 0, 1 + self.indent), expand=False)
             if self.notes:
                 yield Text()
         for note in self.notes:
             yield Padding(safe_text(note), (0, 1), expand=False)
-
-    def _grid(self) -> RichTable:
-        grid = RichTable.grid(padding=(0, 2, 0, 0))
-        if self.headings:
-            padding = (0, 0, 0, 1)
-            grid = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=padding)
-        columns = max(map(len, (self.headings, *self.rows)))
-        for place in range(columns):
-            grid.add_column(overflow="fold")
-            if self.headings:
-                grid.columns[place].header = safe_text(self.headings[place])
-            if self.headings and place >= self.names:
-                grid.columns[place].justify = "right"
-        for row in self.rows:
-            grid.add_row(*map(safe_text, row))
-        return grid
 
 
 def show(*tables: Table) -> None:
@@ -120,23 +119,19 @@ def as_html(*tables: Table) -> str:
     """Return the tables as HTML without styles or scripts."""
     lines: list[str] = []
     for table in tables:
-        lines += _html_lines(table)
+        for title in table.titles:
+            lines.append(f"<p><strong>{_escaped(title)}</strong></p>")
+        rows = [_html_row("td", row) for row in table.rows if row]
+        if table.headings:
+            rows.insert(0, _html_row("th", table.headings))
+        if rows:
+            lines.append("<table>")
+            lines.extend(rows)
+            lines.append("</table>")
+        notes = "<br>\n".join(map(_escaped, table.notes))
+        if notes:
+            lines.append(f"<p>{notes}</p>")
     return "\n".join(lines)
-
-
-def _html_lines(table: Table) -> Iterator[str]:
-    for title in table.titles:
-        yield f"<p><strong>{_escaped(title)}</strong></p>"
-    rows = [_html_row("td", row) for row in table.rows if row]
-    if table.headings:
-        rows.insert(0, _html_row("th", table.headings))
-    if rows:
-        yield "<table>"
-        yield from rows
-        yield "</table>"
-    notes = "<br>\n".join(map(_escaped, table.notes))
-    if notes:
-        yield f"<p>{notes}</p>"
 
 
 def _html_row(tag: str, cells: Sequence[str | Text]) -> str:
@@ -154,20 +149,17 @@ def as_markdown(table: Table) -> str:
     """Return the table for GitHub. Everything except headings and numbers is code."""
     parts: list[str] = []
     if table.headings:
-        parts.append("\n".join(_markdown_rows(table)))
+        rows = [_markdown_row(map(str, table.headings))]
+        alignment = "---"
+        if table.names == 1:
+            alignment = "--:"
+        rows.append(_markdown_row(["---"] + [alignment] * (len(table.headings) - 1)))
+        for row in table.rows:
+            rows.append(_markdown_row(_markdown_cell(str(cell)) for cell in row))
+        parts.append("\n".join(rows))
     if table.notes:
         parts.append(markdown_block(map(str, table.notes)))
     return "\n\n".join(parts)
-
-
-def _markdown_rows(table: Table) -> Iterator[str]:
-    yield _markdown_row(map(str, table.headings))
-    alignment = "---"
-    if table.names == 1:
-        alignment = "--:"
-    yield _markdown_row(["---"] + [alignment] * (len(table.headings) - 1))
-    for row in table.rows:
-        yield _markdown_row(_markdown_cell(str(cell)) for cell in row)
 
 
 def _markdown_row(cells: Iterable[str]) -> str:

@@ -40,7 +40,12 @@ def check_report(run: RunRecord) -> ReportCheck:
 
 
 def _compare(run: RunRecord, path: Path) -> ReportCheck:
-    inputs = _read_inputs(path)
+    with open_regular(path) as file:
+        config = _CONFIG.search(file.read(MAX_OBJECT_BYTES))
+    if config is None:
+        inputs = ReportInputs.model_validate(None)
+    else:
+        inputs = ReportInputs.model_validate(decoded_object(config[1], path).get("inputs"))
     baseline: RunRecord | None = None
     if inputs.baseline:
         baseline = as_run(run.directory / inputs.baseline)
@@ -60,15 +65,6 @@ def _compare(run: RunRecord, path: Path) -> ReportCheck:
         return ReportCheck(problem="it differs from the page of the run")
     note = "unchanged; its lines on verification and examination cannot be checked"
     return ReportCheck(note=note, is_unchanged=True)
-
-
-def _read_inputs(path: Path) -> ReportInputs:
-    """Return the inputs stored in the page. Raises ValidationError for missing or invalid ones."""
-    with open_regular(path) as file:
-        config = _CONFIG.search(file.read(MAX_OBJECT_BYTES))
-    if config is None:
-        return ReportInputs.model_validate(None)
-    return ReportInputs.model_validate(decoded_object(config[1], path).get("inputs"))
 
 
 def _has_parts(path: Path, parts: Iterator[str]) -> bool:

@@ -29,31 +29,23 @@ def worst_view(run: RunRecord, *, metric: str | None = None, count: int) -> Tabl
         return Table(notes=["no sample failed, and all have the best possible score"])
     rows: list[list[str | Text]] = []
     for row, question, score in samples:
-        cells: list[str | Text] = [str(row), _id_cell(score.sample_id), _score_cell(score)]
+        id_cell = _on_one_line(safe_text(score.sample_id))
+        id_cell.truncate(_ID_WIDTH, overflow="ellipsis")
+        if score.status == "failed":
+            score_cell: str | Text = Text(score.status, style="red")
+        else:
+            score_cell = number(score.score)
+        cells: list[str | Text] = [str(row), id_cell, score_cell]
         if not metric:
             cells.append(score.metric)
-        cells.append(_question_cell(question))
+        if question:
+            question_cell = _on_one_line(safe_text(question))
+        else:
+            question_cell = _on_one_line(safe_text("(no question)", style="dim"))
+        cells.append(question_cell)
         rows.append(cells)
     command = f"localjudge show {quote(str(run.directory))} ROW"
     return Table(rows=rows, titles=[f"worst samples (to see one: {command})"])
-
-
-def _id_cell(sample_id: str) -> Text:
-    cell = _on_one_line(safe_text(sample_id))
-    cell.truncate(_ID_WIDTH, overflow="ellipsis")
-    return cell
-
-
-def _score_cell(score: ScoreRow) -> str | Text:
-    if score.status == "failed":
-        return Text(score.status, style="red")
-    return number(score.score)
-
-
-def _question_cell(question: str | None) -> Text:
-    if question:
-        return _on_one_line(safe_text(question))
-    return _on_one_line(safe_text("(no question)", style="dim"))
 
 
 def _on_one_line(cell: Text) -> Text:

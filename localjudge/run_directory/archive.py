@@ -147,23 +147,17 @@ def answers_of_units(path: Path, samples: Iterable[str]) -> dict[AskedUnit, list
 def altered_requests(path: Path, engines: Sequence[Mapping[str, Any]], shapes: Set[str]) -> int:
     """Count the requests to these engines with a wrong key or an unknown answer shape."""
     keys_of_engines = [RequestKeys(engine) for engine in engines]
-    altered_nodes = _altered_nodes(path)
+    altered_nodes = set()
+    query = "SELECT sha256, text, pieces FROM node"
+    for key, text, lengths in _rows(path, tuple[str, str, str], query):
+        if canonical_sha256(_pieces_of(text, lengths, path)) != key:
+            altered_nodes.add(key)
     altered = 0
     for key, shape, path_keys in _rows(path, tuple[str, str, str], ALL_REQUESTS):
         nodes = parse_json(list[str], path_keys, path)
         possible_keys = [keys.make_key(nodes, shape) for keys in keys_of_engines]
         is_intact = shape in shapes and altered_nodes.isdisjoint(nodes) and key in possible_keys
         altered += not is_intact
-    return altered
-
-
-def _altered_nodes(path: Path) -> set[str]:
-    """Return the keys of nodes with another content."""
-    altered = set()
-    query = "SELECT sha256, text, pieces FROM node"
-    for key, text, lengths in _rows(path, tuple[str, str, str], query):
-        if canonical_sha256(_pieces_of(text, lengths, path)) != key:
-            altered.add(key)
     return altered
 
 

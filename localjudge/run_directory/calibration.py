@@ -145,7 +145,13 @@ def read_calibrations(values: object) -> tuple[Calibration, ...]:
     """
     by_question: dict[str, Calibration] = {}
     for value in _as_list(values):
-        calibration = _as_calibration(value)
+        if isinstance(value, Calibration):
+            calibration = value
+        elif isinstance(value, str | Path):
+            calibration = read_calibration(value)
+        else:
+            name = option_name("calibration")
+            raise InputError(f"{name} must be names or files of calibrations, got {value!r:.80}")
         question = calibration.question
         other = by_question.setdefault(question, calibration)
         if other != calibration:
@@ -163,15 +169,6 @@ def _as_list(values: object) -> Sequence[object]:
     if isinstance(values, Sequence) and not isinstance(values, str):
         return values
     return [values]
-
-
-def _as_calibration(value: object) -> Calibration:
-    if isinstance(value, Calibration):
-        return value
-    if isinstance(value, str | Path):
-        return read_calibration(value)
-    name = option_name("calibration")
-    raise InputError(f"{name} must be names or files of calibrations, got {value!r:.80}")
 
 
 def calibration_file(name: str) -> Path:

@@ -29,22 +29,21 @@ class Examination(Record):
         basis = "plain cases"
         if self.items:
             basis = f"{self.items:,} items"
-        return f"{self._recommendation()} (doctor, {basis})"
-
-    def _recommendation(self) -> str:
         uses_by_task = {task: " and ".join(uses) for task, uses in self.uses.items()}
         distinct_uses = set(uses_by_task.values())
         if not any(distinct_uses):
-            return f"not recommended for: {', '.join(USES)}"
-        if len(distinct_uses) == 1:
-            return f"recommended for: {distinct_uses.pop()}"
-        parts = []
-        for task, uses in uses_by_task.items():
-            if uses:
-                parts.append(f"{uses} ({task})")
-            else:
-                parts.append(f"not {task}")
-        return f"recommended for: {', '.join(parts)}"
+            recommendation = f"not recommended for: {', '.join(USES)}"
+        elif len(distinct_uses) == 1:
+            recommendation = f"recommended for: {distinct_uses.pop()}"
+        else:
+            parts = []
+            for task, uses in uses_by_task.items():
+                if uses:
+                    parts.append(f"{uses} ({task})")
+                else:
+                    parts.append(f"not {task}")
+            recommendation = f"recommended for: {', '.join(parts)}"
+        return f"{recommendation} (doctor, {basis})"
 
 
 def remember_examination(

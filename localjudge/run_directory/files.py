@@ -249,7 +249,20 @@ def check_files(
     directory: Path, summary: Summary, manifest: Manifest, row_files: Iterable[str]
 ) -> None:
     """Raise RunDirectoryError unless the files of a finished run are unchanged and fit together."""
-    comparisons = chain(_compare_summary(summary, manifest), _compare_manifest(manifest))
+    compare_manifest: list[tuple[str, object, object]] = []
+    sums = {}
+    for name, metric in manifest.judge.metrics.items():
+        if metric.criterion_sha256:
+            sums[name] = metric.criterion_sha256
+    criteria = {name: criterion.sha256 for name, criterion in manifest.criteria.items()}
+    compare_manifest.append(("criteria", criteria, sums))
+    calibrations = {}
+    for calibration in manifest.environment.settings.calibration:
+        calibrations[calibration.question] = calibration.sha256
+    compare_manifest.append(("calibrations", calibrations, manifest.judge.calibrations))
+    parts = signature(manifest.judge, manifest.data)
+    compare_manifest.append(("signature of its parts", parts, manifest.signature))
+    comparisons = chain(_compare_summary(summary, manifest), compare_manifest)
     for name, value, in_manifest in comparisons:
         if value != in_manifest:
             problem = f"{name}: {excerpt(value)}, but {excerpt(in_manifest)} in manifest.json"
@@ -274,29 +287,10 @@ def _compare_summary(summary: Summary, manifest: Manifest) -> Iterator[tuple[str
     yield "metrics", sorted(summary.metrics), sorted(judge.metrics)
     yield "sha256 of the judge", summary.judge.sha256, judge.engine.model_sha256
     if not summary.judge.caution:
-        caution = _expected_caution(summary, manifest)
+        if manifest.judge.jury:
+            caution: str | None = manifest.card.caution
+        elif model_registry.packaged_as(str(summary.judge.sha256)) is None:
+            caution = None
+        else:
+            caution = manifest.card.caution
         yield "caution about the judge", summary.judge.caution, caution
-
-
-def _compare_manifest(manifest: Manifest) -> Iterator[tuple[str, object, object]]:
-    """Yield the parts of a manifest with the checksums that it states for them."""
-    sums = {}
-    for name, metric in manifest.judge.metrics.items():
-        if metric.criterion_sha256:
-            sums[name] = metric.criterion_sha256
-    criteria = {name: criterion.sha256 for name, criterion in manifest.criteria.items()}
-    yield "criteria", criteria, sums
-    calibrations = {}
-    for calibration in manifest.environment.settings.calibration:
-        calibrations[calibration.question] = calibration.sha256
-    yield "calibrations", calibrations, manifest.judge.calibrations
-    parts = signature(manifest.judge, manifest.data)
-    yield "signature of its parts", parts, manifest.signature
-
-
-def _expected_caution(summary: Summary, manifest: Manifest) -> str | None:
-    if manifest.judge.jury:
-        return manifest.card.caution
-    if model_registry.packaged_as(str(summary.judge.sha256)) is None:
-        return None
-    return manifest.card.caution

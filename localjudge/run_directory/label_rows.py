@@ -219,18 +219,13 @@ def _format_rows(rows: Sequence[LabelRow], labels: LabelFile) -> bytes:
     if not labels.is_ended:
         lines.append(b"\n")
     for row in rows:
-        values = row.model_dump(exclude=_optional_fields(row))
+        missing_fields = set()
+        for name in ("adjudicated", "by_order"):
+            if not getattr(row, name):
+                missing_fields.add(name)
+        for name in ("planned", "evidence_seen"):
+            if getattr(row, name) is None:
+                missing_fields.add(name)
+        values = row.model_dump(exclude=missing_fields)
         lines.append(json_line(values).encode())
     return b"".join(lines)
-
-
-def _optional_fields(row: LabelRow) -> set[str]:
-    """Return the fields that this row does not store."""
-    names = set()
-    for name in ("adjudicated", "by_order"):
-        if not getattr(row, name):
-            names.add(name)
-    for name in ("planned", "evidence_seen"):
-        if getattr(row, name) is None:
-            names.add(name)
-    return names

@@ -110,18 +110,16 @@ class Sampling(Record):
         """`10 of 306 samples, drawn with seed 0`."""
         counts = f"{self.samples:,} of {self.whole:,} samples"
         if self.shard is not None:
-            return f"{counts}, shard {self.shard}{self._shard_source()}"
+            if self.limit is not None:
+                shard_source = f" of the first {self.limit:,}"
+            elif self.sample is not None:
+                shard_source = f" of {self.sample:,} drawn with seed {self.seed}"
+            else:
+                shard_source = ""
+            return f"{counts}, shard {self.shard}{shard_source}"
         if self.sample is not None:
             return f"{counts}, drawn with seed {self.seed}"
         return f"the first {counts}"
-
-    def _shard_source(self) -> str:
-        """Return which part of the data was divided into shards."""
-        if self.limit is not None:
-            return f" of the first {self.limit:,}"
-        if self.sample is not None:
-            return f" of {self.sample:,} drawn with seed {self.seed}"
-        return ""
 
 
 class Manifest(Record):
@@ -143,20 +141,17 @@ class Manifest(Record):
     @property
     def card(self) -> JudgeCard:
         if self.judge.jury:
-            return self._card_of_jury()
+            judges = self.judge.jury
+            cards = [member.engine.card(name, member.judge) for name, member in judges.items()]
+            name = self.environment.judge
+            registered = find_registered_jury(name, judges.values())
+            caution = None
+            if registered is not None:
+                caution = registered.caution or None
+            return jury_card(cards, name, caution)
         engine = self.judge.engine
         name = engine.model or Path(self.environment.judge or engine.engine).stem
         return engine.card(name, self.judge.judge)
-
-    def _card_of_jury(self) -> JudgeCard:
-        judges = self.judge.jury
-        cards = [member.engine.card(name, member.judge) for name, member in judges.items()]
-        name = self.environment.judge
-        registered = find_registered_jury(name, judges.values())
-        caution = None
-        if registered is not None:
-            caution = registered.caution or None
-        return jury_card(cards, name, caution)
 
     @property
     def whole_data(self) -> DataIdentity:

@@ -39,7 +39,7 @@ from localjudge.run_directory.store_reader import (
     select_named,
     select_windows,
 )
-from localjudge.types import Answer, NoAnswer, Node
+from localjudge.types import Answer, NoAnswer
 from localjudge.words import option
 
 _CACHE_KIB = 16_384
@@ -60,23 +60,19 @@ class Store:
             path.touch(mode=0o600)
             self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             undo.callback(self._connection.close)
-            self._prepare()
+            guard(self._connection)
+            if not self._path.stat().st_size:
+                # A journal file left by a killed process would be refused above.
+                self._connection.execute("PRAGMA journal_mode = MEMORY")
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            if not self._one_value("SELECT count(*) FROM sqlite_master"):
+                script = f"BEGIN;{TABLES}PRAGMA user_version = {VERSION};COMMIT;"
+                self._connection.executescript(script)
             check_version(self._connection, path)
             self.answer_count: int = self._one_value("SELECT count(*) FROM answer")
             undo.pop_all()
-
-    def _prepare(self) -> None:
-        """Set up the connection, and the tables of a new file."""
-        guard(self._connection)
-        if not self._path.stat().st_size:
-            # A journal file left by a killed process would be refused above.
-            self._connection.execute("PRAGMA journal_mode = MEMORY")
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        if not self._one_value("SELECT count(*) FROM sqlite_master"):
-            script = f"BEGIN;{TABLES}PRAGMA user_version = {VERSION};COMMIT;"
-            self._connection.executescript(script)
 
     def _one_value(self, query: str) -> Any:
         return self._connection.execute(query).fetchone()[0]
@@ -130,7 +126,11 @@ class Store:
                     continue
                 for node_key, node in zip(keyed.node_keys, keyed.request.path, strict=True):
                     if node_key not in nodes:
-                        nodes[node_key] = _node_columns(node)
+                        pieces = [(len(piece.text), int(piece.trusted)) for piece in node]
+                        nodes[node_key] = (
+                            storable("".join(piece.text for piece in node)),
+                            _LIST.encode(pieces),
+                        )
                 shapes[keyed.shape] = None
                 request_rows.append((keyed.key, keyed.shape, _LIST.encode(keyed.node_keys)))
             put(PUT_NODE, ((key, *columns) for key, columns in nodes.items()))
@@ -209,11 +209,6 @@ def _unit_rows(
             if window.number is not None:
                 number = window.number + 1
             yield sample_id, unit.metric, unit.position, unit.judge, number, window.key
-
-
-def _node_columns(node: Node) -> tuple[str, str]:
-    pieces = [(len(piece.text), int(piece.trusted)) for piece in node]
-    return storable("".join(piece.text for piece in node)), _LIST.encode(pieces)
 
 
 def storable(text: str) -> str:

@@ -91,7 +91,12 @@ def prediction_powered(
     limits = None
     if half_width is not None:
         least = math.sqrt(estimate.unseen) / 2
-        limits = _logit_limits(estimate.mean, half_width, least)
+        centre = min(1 - least, max(least, estimate.mean))
+        logit = math.log(centre / (1 - centre))
+        on_logit = half_width / (centre * (1 - centre))
+        low = _inverse_logit(logit - on_logit)
+        high = _inverse_logit(logit + on_logit)
+        limits = min(low, max(0.0, estimate.mean)), max(high, min(1.0, estimate.mean))
     mean = min(1.0, max(0.0, estimate.mean))
     return PredictionPowered(mean, limits, estimate.ppi_lambda, estimate.clusters)
 
@@ -316,18 +321,6 @@ def _contributions(
     widened = np.sqrt(counts / np.maximum(counts - 1, 1))[strata]
     label_parts = np.where(has_label, widened * (v * (q - average)), 0.0)
     return _sums(parts + label_parts, units.clusters)
-
-
-def _logit_limits(mean: float, half_width: float, least: float) -> tuple[float, float]:
-    """Return limits on the logit scale, clipped to [least, 1 - least]: R. G. Newcombe (2001),
-    American Statistician 55, 200-202.
-    """
-    centre = min(1 - least, max(least, mean))
-    logit = math.log(centre / (1 - centre))
-    on_logit = half_width / (centre * (1 - centre))
-    low = _inverse_logit(logit - on_logit)
-    high = _inverse_logit(logit + on_logit)
-    return min(low, max(0.0, mean)), max(high, min(1.0, mean))
 
 
 def _inverse_logit(logit: float) -> float:

@@ -139,7 +139,18 @@ def paired_difference(
             lowest=-1.0,
         )
     draws = group_draws(differences, clusters, lowest=-1.0)
-    return _t_interval(draws, exact_mean(differences), len(differences))
+    mean = exact_mean(differences)
+    size = len(differences)
+    interval = Interval(mean, -1.0, 1.0, "one cluster", size, draws.clusters)
+    if interval.one_cluster:
+        return interval
+    below, above = _half_widths(draws, mean, size)
+    method = "skewness-adjusted t" if draws.single else "clustered skewness-adjusted t"
+    return interval._replace(
+        low=max(-1.0, mean - below),
+        high=min(1.0, mean + above),
+        method=method,
+    )
 
 
 def count_changes(before: ArrayLike, after: ArrayLike) -> tuple[int, int, int]:
@@ -181,19 +192,6 @@ def _half_width(interval: Interval, *, below: bool) -> float:
     if below:
         return interval.mean - interval.low
     return interval.high - interval.mean
-
-
-def _t_interval(draws: Draws, mean: float, size: int) -> Interval:
-    interval = Interval(mean, -1.0, 1.0, "one cluster", size, draws.clusters)
-    if interval.one_cluster:
-        return interval
-    below, above = _half_widths(draws, mean, size)
-    method = "skewness-adjusted t" if draws.single else "clustered skewness-adjusted t"
-    return interval._replace(
-        low=max(-1.0, mean - below),
-        high=min(1.0, mean + above),
-        method=method,
-    )
 
 
 def _half_widths(draws: Draws, mean: float, size: int) -> tuple[float, float]:

@@ -227,19 +227,15 @@ class _Reader:
             return ()
         number = self._find_number_format(kind, name)
         if name == _SCORES and kind == _FLOAT32:
-            self._finite_scores = self._all_finite(count)
+            start = self._position
+            self._skip(count * _NUMBERS[_FLOAT32].size)
+            self._position = start
+            numbers = np.frombuffer(self._data, dtype="<f4", count=count, offset=start)
+            self._finite_scores = bool(np.isfinite(numbers).all())
         if count > _MAX_LIST_LENGTH:
             self._skip(count * number.size)
             return ()
         return tuple(self._number(number) for _ in range(count))
-
-    def _all_finite(self, count: int) -> bool:
-        """Return whether the next `count` 32-bit numbers are finite. Stays at the first one."""
-        start = self._position
-        self._skip(count * _NUMBERS[_FLOAT32].size)
-        self._position = start
-        numbers = np.frombuffer(self._data, dtype="<f4", count=count, offset=start)
-        return bool(np.isfinite(numbers).all())
 
     def _find_number_format(self, kind: int, name: str) -> struct.Struct:
         if kind not in _NUMBERS:

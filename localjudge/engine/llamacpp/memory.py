@@ -48,7 +48,20 @@ def cache_bytes(model: Header, n_ctx: int) -> int:
     """Estimate the memory of keys and values, by the module's formula."""
     if model.is_classifier:
         return 0
-    return n_ctx * _cached_numbers(model) * _F16_BYTES
+    heads = model.size("attention.head_count")
+    head_width = 0
+    if heads:
+        head_width = model.size("embedding_length") // heads
+    key_width = model.size("attention.key_length", head_width)
+    value_width = model.size("attention.value_length", head_width)
+    per_layer = model.keys.get(f"{model.text('general.architecture')}.attention.head_count_kv")
+    if isinstance(per_layer, tuple):
+        key_value_heads = sum(heads for heads in per_layer if isinstance(heads, int))
+    else:
+        attending = model.size("block_count") // max(1, model.size("full_attention_interval", 1))
+        key_value_heads = attending * model.size("attention.head_count_kv", heads)
+    cached_numbers = int(key_value_heads * (key_width + value_width))
+    return n_ctx * cached_numbers * _F16_BYTES
 
 
 def working_bytes(model: Header, n_ctx: int) -> int:
@@ -91,20 +104,3 @@ def memory_hint() -> str:
 def is_out_of_memory(message: str) -> bool:
     """Return whether a message of llama.cpp or the system says that memory or threads lack."""
     return bool(_OUT_OF_MEMORY.search(message))
-
-
-def _cached_numbers(model: Header) -> int:
-    """Return how many numbers of keys and values a token has in all layers."""
-    heads = model.size("attention.head_count")
-    head_width = 0
-    if heads:
-        head_width = model.size("embedding_length") // heads
-    key_width = model.size("attention.key_length", head_width)
-    value_width = model.size("attention.value_length", head_width)
-    per_layer = model.keys.get(f"{model.text('general.architecture')}.attention.head_count_kv")
-    if isinstance(per_layer, tuple):
-        key_value_heads = sum(heads for heads in per_layer if isinstance(heads, int))
-    else:
-        attending = model.size("block_count") // max(1, model.size("full_attention_interval", 1))
-        key_value_heads = attending * model.size("attention.head_count_kv", heads)
-    return int(key_value_heads * (key_width + value_width))

@@ -4,7 +4,6 @@ llama.cpp loads some files that cannot predict the next token (adapters, embeddi
 their output is meaningless.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from localjudge.engine.llamacpp.gguf import ENCODERS, Header, read
@@ -36,7 +35,15 @@ _FILE_TYPE_NAMES = {
 def check(path: Path, *, words: bool = True) -> Header:
     """Read the header of a model. Raises ModelError if it cannot judge."""
     headers = [read(part, words=words) for part in parts(path)]
-    header = _merge_headers(headers)
+    head_tensors: dict[str, int] = {}
+    for header in headers:
+        head_tensors |= header.head_tensors
+    header = headers[0]._replace(
+        tensor_count=sum(header.tensor_count for header in headers),
+        weight_bytes=sum(header.weight_bytes for header in headers),
+        head_tensors=head_tensors,
+        finite_scores=all(header.finite_scores for header in headers),
+    )
     problem = _find_file_problem(header, len(headers)) or _find_model_problem(header, words=words)
     if problem is not None:
         raise ModelError(
@@ -59,19 +66,6 @@ def read_model_facts(path: Path, n_ctx: int | None) -> ModelFacts:
         n_ctx=n_ctx,
         memory_bytes=needed_bytes(model, n_ctx),
         outputs=model.outputs,
-    )
-
-
-def _merge_headers(headers: Sequence[Header]) -> Header:
-    """Return the header of a split model from the headers of its files."""
-    head_tensors: dict[str, int] = {}
-    for header in headers:
-        head_tensors |= header.head_tensors
-    return headers[0]._replace(
-        tensor_count=sum(header.tensor_count for header in headers),
-        weight_bytes=sum(header.weight_bytes for header in headers),
-        head_tensors=head_tensors,
-        finite_scores=all(header.finite_scores for header in headers),
     )
 
 

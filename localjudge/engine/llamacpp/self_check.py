@@ -109,7 +109,18 @@ def find_self_check(
     try:
         return SelfCheckResult.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
-        result = _try_with_progress(wanted, progress)
+        expected = _START_SECONDS + measure_size(wanted.path) / _GIB * _SECONDS_A_GIB
+        text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
+        if progress is None:
+            _log.info(text)
+            result = _try_in_child(wanted, lambda: None)
+        else:
+            progress.note(text)
+            began = time.monotonic()
+            result = _try_in_child(
+                wanted, lambda: progress.elapsed("self-test", time.monotonic() - began, expected)
+            )
+            progress.pause()
     resources.remember(file, result.model_dump_json())
     return result
 
@@ -154,21 +165,6 @@ def main() -> None:
             {"error": error.message, "hint": error.hint, "out_of_resource": out_of_resource}
         )
     sys.stdout.write(reply)
-
-
-def _try_with_progress(wanted: SelfCheckInput, progress: Progress | None) -> SelfCheckResult:
-    expected = _START_SECONDS + measure_size(wanted.path) / _GIB * _SECONDS_A_GIB
-    text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
-    if progress is None:
-        _log.info(text)
-        return _try_in_child(wanted, lambda: None)
-    progress.note(text)
-    began = time.monotonic()
-    result = _try_in_child(
-        wanted, lambda: progress.elapsed("self-test", time.monotonic() - began, expected)
-    )
-    progress.pause()
-    return result
 
 
 def _try_in_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> SelfCheckResult:
