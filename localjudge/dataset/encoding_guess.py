@@ -148,7 +148,7 @@ def _guess_asian(data: bytes) -> str | None:
 
 def _has_rare_syllables(text: str) -> bool:
     """Return whether more than one of ten syllables is none of the 2,350 of KS X 1001."""
-    syllables = _HANGUL.findall(text)
+    syllables: list[str] = _HANGUL.findall(text)
     rare = sum(min(syllable.encode("cp949")) < 0xA1 for syllable in syllables)  # noqa: PLR2004
     return 10 * rare > len(syllables)
 

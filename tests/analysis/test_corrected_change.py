@@ -12,12 +12,12 @@ from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.analysis.comparison import MetricChange
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.gate_reasons import signed
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.comparison_views import change_remarks, comparison_view
 from localjudge.report.html_page import page
 from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
 from localjudge.stats.paired import paired_difference
+from localjudge.words import signed
 from tests.analysis.conftest import label, label_words
 from tests.analysis.labelled_runs import METRIC, make_run, truth
 from tests.conftest import ScriptedRun

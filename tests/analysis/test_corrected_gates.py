@@ -6,12 +6,12 @@ import pytest
 from localjudge import Run
 from localjudge.analysis.check import check
 from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.analysis.gate_reasons import signed
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.ci import finished, run_markdown
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import labels_needed
+from localjudge.words import signed
 from tests.analysis.conftest import label
 from tests.analysis.labelled_runs import METRIC, make_run
 from tests.conftest import ScriptedRun

@@ -224,7 +224,7 @@ def test_a_gate_on_the_difference_is_decided_by_the_joint_labels(
 ) -> None:
     """The judge sees no difference; people see one of about -.21, so that a gate at -.1 fails."""
     comparison = compared(*two_systems(120))
-    runs = {"baseline": comparison.baseline_path}
+    runs: dict[str, Any] = {"baseline": comparison.baseline_path}
     gates = [f"{METRIC}.delta>=-0.1"]
     [by_judge] = check(Run.open(comparison.run_path), gates=gates, **runs).decisions
     assert (by_judge.outcome, by_judge.corrected) == ("pass", False)

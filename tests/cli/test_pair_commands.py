@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows.append({"id": f"q{number}", **texts, "old": KING, "new": RAIN, "topic": number % 2})
     folder = tmp_path_factory.mktemp("made") / "cmp"
     mapping = {"response": "new"}
-    how = {"judge": "lexical", "metrics": ["faithfulness"], "threads": 1, "progress": False}
+    how: dict[str, Any] = {
+        "judge": "lexical",
+        "metrics": ["faithfulness"],
+        "threads": 1,
+        "progress": False,
+    }
     localjudge.evaluate_pair(rows, "old", mapping=mapping, out=folder, **how)
     return folder
 

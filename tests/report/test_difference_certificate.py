@@ -35,7 +35,11 @@ def pair(tmp_path: Path) -> RunPair:
         texts = {"user_input": f"Why {number}?", "retrieved_contexts": [SECRET]}
         answers = {"old": f"Wrong {number}.", "new": f"Right {number}."}
         rows.append({"id": f"q{number}", **texts, **answers})
-    how = {"mapping": {"response": "new"}, "metrics": ["faithfulness"], "engine": engine()}
+    how: dict[str, Any] = {
+        "mapping": {"response": "new"},
+        "metrics": ["faithfulness"],
+        "engine": engine(),
+    }
     return evaluate_pair(rows, "old", out=tmp_path / "cmp", **how)
 
 
@@ -43,7 +47,8 @@ def label(pair: RunPair, count: int = 1_000) -> None:
     source = join_statements(ComparisonDirectory.open(pair.directory))
     labelling = Labelling(source, "ann", DrawingOptions(sample=count))
     for _ in range(len(labelling.rows)):
-        labelling.answer(int(labelling.rows[0]["text"].startswith("Right")))
+        is_right = labelling.rows[0]["text"].startswith("Right")
+        labelling.answer(1 if is_right else 0)
 
 
 @pytest.fixture

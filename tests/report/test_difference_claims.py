@@ -1,6 +1,7 @@
 """The first lines of a comparison: what may be said, or what is missing."""
 
 from pathlib import Path
+from typing import Any
 
 from localjudge import Run, ScriptedEngine, evaluate_pair
 from localjudge.analysis.compare import compare
@@ -112,7 +113,11 @@ def test_comparison_of_two_columns_names_its_directory(tmp_path: Path) -> None:
     ]
     engine = ScriptedEngine({"Rain.": 0.9}, default=0.1)
     out = tmp_path / "cmp"
-    how = {"mapping": {"response": "b"}, "metrics": ["faithfulness"], "engine": engine}
+    how: dict[str, Any] = {
+        "mapping": {"response": "b"},
+        "metrics": ["faithfulness"],
+        "engine": engine,
+    }
     pair = evaluate_pair(rows, "a", out=out, **how)
     assert said(pair.baseline, pair.run).endswith(f"`localjudge label {out}`")
     with as_typed():
