@@ -253,7 +253,8 @@ class _BothRuns:
             unscored=len(self.pairs) - len(pairs),
             failed_in_baseline=self.before.run.summary.metrics[metric].failed,
             allowed_in_baseline=self.before.run.max_failed,
-            scores=self._score_changes(metric, pairs),
+            scores=self._score_changes(self._counted(metric, pairs), pairs),
+            expected=self._score_changes(self._expected(metric, pairs), pairs),
             verdicts=self._verdict_changes(metric, pairs),
             moved=tuple(self._moved_samples(metric, pairs, moved)),
             corrected=corrected,
@@ -281,16 +282,23 @@ class _BothRuns:
                 scored[new] = old
         return scored
 
-    def _scores_of_pairs(self, metric: str, pairs: Pairs) -> tuple[Floats, Floats]:
+    def _counted(self, metric: str, pairs: Pairs) -> tuple[Floats, Floats]:
         """Return the scores (pairs,) in both runs."""
         before = self.before.scores[metric][list(pairs.values())]
         after = self.after.scores[metric][list(pairs)]
         return before, after
 
-    def _score_changes(self, metric: str, pairs: Pairs) -> ScoreChanges | None:
+    def _expected(self, metric: str, pairs: Pairs) -> tuple[Floats, Floats]:
+        """Return the expected scores (pairs,) in both runs."""
+        before = self.before.expected[metric][list(pairs.values())]
+        after = self.after.expected[metric][list(pairs)]
+        return before, after
+
+    def _score_changes(self, scores: tuple[Floats, Floats], pairs: Pairs) -> ScoreChanges | None:
+        """Return the changes of scores (pairs,) in both runs."""
         if not pairs:
             return None
-        before, after = self._scores_of_pairs(metric, pairs)
+        before, after = scores
         clusters = None
         if self._is_grouped:
             clusters = [self._clusters[new] for new in pairs]
@@ -349,7 +357,7 @@ class _BothRuns:
 
     def _moved_samples(self, metric: str, pairs: Pairs, most: int) -> Iterator[SampleChange]:
         """Yield the pairs with the largest changes of the score; of equal ones, losses first."""
-        before, after = self._scores_of_pairs(metric, pairs)
+        before, after = self._counted(metric, pairs)
         moves = (after - before).tolist()
         positions = list(pairs.items())
         places = list(range(len(pairs)))
@@ -421,7 +429,8 @@ class _BothRuns:
         corrected = self._corrected(metric, scored)
         return SliceChange(
             compared=len(scored),
-            scores=self._score_changes(metric, scored),
+            scores=self._score_changes(self._counted(metric, scored), scored),
+            expected=self._score_changes(self._expected(metric, scored), scored),
             corrected=corrected,
             is_withheld=withholds_difference(corrected, whole),
         )

@@ -32,9 +32,12 @@ class ComparedRun:
             self.groups = [run.cluster_of.get(sample.id, "") for sample in self.samples]
         self.scores: dict[str, Floats] = {}
         """By metric, NaN if missing."""
+        self.expected: dict[str, Floats] = {}
+        """Expected scores by metric, NaN if missing."""
         self._places: dict[str, Indices] = {}
         for metric in metrics:
             self.scores[metric] = np.full(len(self.samples), np.nan)
+            self.expected[metric] = np.full(len(self.samples), np.nan)
             self._places[metric] = np.full(len(self.samples), _NO_PLACE)
         positions = {sample.id: position for position, sample in enumerate(self.samples)}
         for score in self.run.iter_scores():
@@ -42,6 +45,7 @@ class ComparedRun:
                 raise unknown_sample(self.run, score.sample_id)
             if score.metric in self.scores and score.score is not None:
                 self.scores[score.metric][positions[score.sample_id]] = score.score
+                self.expected[score.metric][positions[score.sample_id]] = score.expected
         for place, verdict in iter_verdict_places(self.run):
             position = positions.get(verdict.sample_id)
             places = self._places.get(verdict.metric)
@@ -50,15 +54,20 @@ class ComparedRun:
 
     def score(self, metric: str, position: int) -> float | None:
         """Return a sample's score, or None without one."""
-        if metric not in self.scores:
-            return None
-        value = float(self.scores[metric][position])
-        if math.isnan(value):
-            return None
-        return value
+        return _number_at(self.scores.get(metric), position)
+
+    def expected_score(self, metric: str, position: int) -> float | None:
+        """Return a sample's expected score, or None without one."""
+        return _number_at(self.expected.get(metric), position)
 
     def verdicts(self, metric: str, position: int) -> list[VerdictRow]:
         place = int(self._places[metric][position])
         if place == _NO_PLACE:
             return []
         return read_verdicts_at(self.run, place)
+
+
+def _number_at(values: Floats | None, position: int) -> float | None:
+    if values is None or math.isnan(values[position]):
+        return None
+    return float(values[position])

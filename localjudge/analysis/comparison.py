@@ -85,13 +85,14 @@ class QuotedDifference(NamedTuple):
 class SliceChange(Record):
     """One metric on the samples of a slice with a score in both runs.
 
-    `scores` are by the judges only. `quoted` is the difference to quote. If labels of the new run
-    are too few for an interval, it has no number (`is_withheld`): the judges' difference is never
-    quoted against labels.
+    `scores` and `expected` are by the judges only, with labels and with probabilities. `quoted` is
+    the difference to quote. If labels of the new run are too few for an interval, it has no number
+    (`is_withheld`): the judges' difference is never quoted against labels.
     """
 
     compared: int
     scores: ScoreChanges | None
+    expected: ScoreChanges | None = None
     corrected: CorrectedDifference | None = None
     is_withheld: bool = False
 
@@ -102,9 +103,17 @@ class SliceChange(Record):
             return QuotedDifference(self.headline.difference, self.headline.ci95, "labels")
         if self.is_withheld:
             return QuotedDifference(None, None, "too few labels")
-        if self.scores is None:
+        if self.judged is None:
             return QuotedDifference(None, None, "judge")
-        return QuotedDifference(self.scores.difference, self.scores.ci95, "judge")
+        return QuotedDifference(self.judged.difference, self.judged.ci95, "judge")
+
+    @property
+    def judged(self) -> ScoreChanges | None:
+        """The difference by the judges that views, gates and intervals use: of expected scores.
+
+        It is decided with fewer samples than the counted one.
+        """
+        return self.expected or self.scores
 
     @property
     def shortage(self) -> str:
@@ -143,16 +152,16 @@ class SliceChange(Record):
 
     @property
     def judge_interval(self) -> Interval | None:
-        if self.scores is None:
+        if self.judged is None:
             return None
-        low, high = self.scores.ci95 or (-1.0, 1.0)
+        low, high = self.judged.ci95 or (-1.0, 1.0)
         return Interval(
-            mean=self.scores.difference,
+            mean=self.judged.difference,
             low=low,
             high=high,
-            method=self.scores.method,
+            method=self.judged.method,
             n=self.compared,
-            clusters=self.scores.clusters,
+            clusters=self.judged.clusters,
         )
 
 

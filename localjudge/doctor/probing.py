@@ -209,6 +209,8 @@ def _check_skill(task: ProbedTask, skill: Skill) -> CheckResult:
         f"bias {format_interval(skill.bias, '+')}; "
         f"calibration slope {slope_words}, error {skill.calibration_error:.2f}"
     )
+    if slope is not None and slope.low > 1:
+        finding += "; probabilities are nearer to one half than the labels, and so expected scores"
     can_rank = skill.auc.low >= MIN_AUC
     advice = ANOTHER_JUDGE
     if can_rank:

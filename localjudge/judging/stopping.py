@@ -291,7 +291,7 @@ def _describe(name: str, interval: Interval | None, *, signed: bool) -> str:
 
 
 class BaselineScores:
-    """Scores paired with a baseline for gates on differences, as in a comparison of the runs."""
+    """Expected scores paired with a baseline, as in a comparison of the runs."""
 
     def __init__(
         self, baseline: RunRecord, plan: Plan, metrics: Sequence[str], sampling: Sampling
@@ -314,7 +314,7 @@ class BaselineScores:
             self._scores[metric] = {}
             self._waiting[metric] = set()
             for new, old in pairs.items():
-                if self._baseline.score(metric, old) is not None:
+                if self._baseline.expected_score(metric, old) is not None:
                     self._waiting[metric].add(new)
         self.failed_too_often: dict[str, int] = {}
         for name in baseline.summary.failed_beyond(baseline.max_failed):
@@ -327,7 +327,7 @@ class BaselineScores:
                 continue
             score = None
             if isinstance(evaluation.outcome, Scored):
-                score = evaluation.outcome.value
+                score = evaluation.outcome.expected
             place = self._places[evaluation.sample_id]
             self._scores[evaluation.metric][place] = score
             self._waiting[evaluation.metric].discard(place)
@@ -346,7 +346,7 @@ class BaselineScores:
         keys = [self._keys[place] for place in places]
         for new, old in pair_samples(self._baseline.samples, keys).items():
             place = places[new]
-            score_before = self._baseline.score(metric, old)
+            score_before = self._baseline.expected_score(metric, old)
             score_after = scores[place]
             if score_before is None or score_after is None:
                 continue

@@ -33,6 +33,7 @@ ONE_LOOK = (
     "both runs use the labels of one look and the samples that they share, so a slice's means may "
     "differ from those of `localjudge show RUN --by`, which uses all labels that count for one run"
 )
+EXPECTED = "A and B are means of expected scores: probabilities in place of the verdicts 0 and 1"
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 _COUNT_HEADINGS = ("metric", "better", "worse", "same", "missing", "became 1", "became 0")
 _LETTERS = ("A", "B")
@@ -48,7 +49,9 @@ def comparison_view(comparison: RunComparison) -> list[Table]:
     for name, change in comparison.metrics.items():
         scores.append((name, *quoted_cells(change)))
         if change.quoted.basis != "judge":
-            scores.append(("  judge only", *score_cells(change.scores)))
+            scores.append(("  judge only", *score_cells(change.judged)))
+        elif _differs_from_counted(change):
+            scores.append(("  counted", *score_cells(change.scores)))
         counts.append((counted_name(name, change), *count_cells(name, change)))
         for sample in change.moved:
             moved.append(_moved_sample(name, sample))
@@ -64,6 +67,12 @@ def comparison_view(comparison: RunComparison) -> list[Table]:
         tables.append(Table(notes=notes))
     tables.append(Table(notes=list(comparison_lines(comparison))))
     return [*tables, *moved]
+
+
+def _differs_from_counted(change: SliceChange) -> bool:
+    """Return whether the quoted difference is of expected scores, and the counted is another."""
+    is_judged = change.quoted.basis == "judge"
+    return is_judged and score_cells(change.scores) != score_cells(change.judged)
 
 
 def _is_labelled(part: ComparedSlice) -> bool:
@@ -103,7 +112,7 @@ def quoted_cells(change: SliceChange) -> tuple[str, ...]:
     """Return the cells of the difference to quote: by labels, by the judges, or without number."""
     if change.is_withheld:
         return score_cells(None)
-    return score_cells(change.headline or change.scores)
+    return score_cells(change.headline or change.judged)
 
 
 def counted_name(name: str, change: MetricChange) -> str:
@@ -146,6 +155,8 @@ def comparison_lines(comparison: RunComparison) -> Iterator[str]:
     for name, change in comparison.metrics.items():
         for remark in change_remarks(name, change, obstacles=comparison.obstacles(name)):
             yield f"{name}: {remark}"
+    if any(_differs_from_counted(change) for change in comparison.metrics.values()):
+        yield EXPECTED
     yield from comparison_notes(comparison)
     if comparison.baseline_judge.in_brief == comparison.judge.in_brief:
         yield f"judge {comparison.judge.in_brief}"

@@ -21,12 +21,12 @@ from localjudge.report.remarks import (
     remarks,
     select_metrics,
 )
-from localjudge.report.terminal import Table, interval_cells
+from localjudge.report.terminal import Table, interval_cells, number
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
 
 _LABELS_COLUMN = 3
-"""Position of the number of labels, after the interval."""
+"""Position of the number of labels, or of the expected mean, after the interval."""
 
 
 def summary_view(
@@ -46,15 +46,18 @@ def summary_view(
     """
     labels = labels or read_run_labels(run)
     headings = ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
+    with_expected = labels is None and _has_expected(run, metric)
     notes: list[str] = []
     titles: list[str] = []
     if labels:
         headings.insert(_LABELS_COLUMN, "labels")
         notes += label_remarks(labels, metric)
         titles = contradictions(labels, metric)
+    if with_expected:
+        headings.insert(_LABELS_COLUMN, "expected")
     rows: list[tuple[str, ...]] = []
     for name in select_metrics(run, metric):
-        rows += _mean_rows(run, name, labels)
+        rows += _mean_rows(run, name, labels, with_expected=with_expected)
     notes += reason_lines(run, metric, texts=texts)
     notes += remarks(run, metric=metric)
     notes += judge_lines(run)
@@ -65,11 +68,23 @@ def summary_view(
     return Table(headings, rows, notes, titles=titles)
 
 
-def _mean_rows(run: RunRecord, name: str, labels: RunLabels | None) -> Iterator[tuple[str, ...]]:
+def _has_expected(run: RunRecord, metric: str | None) -> bool:
+    """Return whether a mean of expected scores differs from the mean."""
+    for summary in select_metrics(run, metric).values():
+        if number(summary.expected) != number(summary.mean):
+            return True
+    return False
+
+
+def _mean_rows(
+    run: RunRecord, name: str, labels: RunLabels | None, *, with_expected: bool
+) -> Iterator[tuple[str, ...]]:
     """Yield the headline of a metric, then other means if labels correct it."""
     summary = run.summary.metrics[name]
     counts = (f"{summary.scored:,}", f"{summary.undefined:,}", f"{summary.failed:,}")
     if labels is None:
+        if with_expected:
+            counts = (number(summary.expected), *counts)
         yield name, *interval_cells(summary.mean, summary.ci95), *counts
         return
     corrected = labels.corrected.get(name)

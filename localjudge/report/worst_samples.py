@@ -34,7 +34,9 @@ def worst_view(run: RunRecord, *, metric: str | None = None, count: int) -> Tabl
         if score.status == "failed":
             score_cell: str | Text = Text(score.status, style="red")
         else:
-            score_cell = number(score.score)
+            score_cell = Text(number(score.score))
+            if score.expected is not None and score.expected != score.score:
+                score_cell.append(f"  expected {number(score.expected)}", style="dim")
         cells: list[str | Text] = [str(row), id_cell, score_cell]
         if not metric:
             cells.append(score.metric)
@@ -82,19 +84,20 @@ def worst_scores(
 ) -> list[ScoreRow]:
     """Return the worst score of each of the worst samples. Holds few rows in memory.
 
-    Samples with failures come first, then those with the largest mean distance from the best
-    possible score.
+    Samples with failures come first, then those with the largest mean distance of the expected
+    scores from the best possible one.
     """
     best: dict[str, float] = {}
     for metric in metrics:
         best[metric] = float(not catalog.lower_is_better(metric))
 
-    def score_badness(row: ScoreRow) -> tuple[bool, float]:
-        return row.status == "failed", _distance(row, best)
+    def score_badness(row: ScoreRow) -> tuple[bool, bool, float]:
+        is_imperfect = _distance(row, best) > 0
+        return row.status == "failed", is_imperfect, _expected_distance(row, best)
 
     def sample_badness(rows: Sequence[ScoreRow]) -> tuple[bool, float]:
-        failures, distances = zip(*map(score_badness, rows), strict=True)
-        return any(failures), fmean(distances)
+        failures = [row.status == "failed" for row in rows]
+        return any(failures), fmean(_expected_distance(row, best) for row in rows)
 
     worst = heapq.nlargest(count, _imperfect_samples(scores, best), key=sample_badness)
     return [max(rows, key=score_badness) for rows in worst]
@@ -118,3 +121,10 @@ def _distance(score: ScoreRow, best: Mapping[str, float]) -> float:
     if score.score is None:
         return _DISTANCE_OF_FAILURE
     return abs(best[score.metric] - score.score)
+
+
+def _expected_distance(score: ScoreRow, best: Mapping[str, float]) -> float:
+    """Return the distance of an expected score from the best possible one, which ties less."""
+    if score.expected is None:
+        return _DISTANCE_OF_FAILURE
+    return abs(best[score.metric] - score.expected)

@@ -45,7 +45,7 @@ def test_compare_takes_both_runs_from_the_directory(call: Call) -> None:
     code, output, _ = call("compare", "cmp", "--moved", "0")
     assert code == 0
     assert "+1.000" in output
-    assert "localjudge report cmp" in output
+    assert "localjudge label cmp" in output
     _, one, _ = call("compare", "cmp", "--json")
     _, two, _ = call("compare", "cmp/old", "cmp/new", "--json")
     assert json.loads(one) == json.loads(two)

@@ -68,6 +68,10 @@ def collect_scores(run: Run) -> dict[str, float]:
     return {row.sample_id: row.score for row in run.scores if row.score is not None}
 
 
+def collect_expected(run: Run) -> dict[str, float]:
+    return {row.sample_id: row.expected for row in run.scores if row.expected is not None}
+
+
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return judge(tmp_path_factory.mktemp("stopped") / "run", until=GATE)
@@ -274,7 +278,7 @@ def test_a_difference_from_a_baseline_stops_a_run(tmp_path: Path) -> None:
     [decision] = run.check([gate], baseline=baseline).decisions
     assert (decision.outcome, decision.samples) == ("pass", run.summary.samples)
     differences = [
-        collect_scores(run)[name] - collect_scores(baseline)[name]
+        collect_expected(run)[name] - collect_expected(baseline)[name]
         for name in in_order()[: run.summary.samples]
     ]
     expected = sequence_interval(differences, lowest=-1.0)
@@ -297,8 +301,8 @@ def test_duplicate_questions_pair_as_in_the_comparison(tmp_path: Path) -> None:
         }
         return [{"id": f"{prefix}{name}", **questions[name], **texts[name]} for name in names]
 
-    baseline = judge(tmp_path / "old", ScriptedEngine({}, default=0.1), rows("a", 1))
-    gate = "context_recall.delta>=0.5"
+    baseline = judge(tmp_path / "old", ScriptedEngine({}, default=0.0), rows("a", 1))
+    gate = "context_recall.delta>=0.4"
     run = judge(tmp_path / "new", rows=rows("b", 2), until=gate, baseline=baseline)
     assert 10 < run.summary.samples < 60
     [decision] = run.check(

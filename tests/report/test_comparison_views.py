@@ -51,9 +51,11 @@ def test_a_significant_difference_is_stated_in_words(
 
 
 def test_no_run_is_called_better_with_different_judges(scripted_run: ScriptedRun) -> None:
-    """Another threshold flips all twenty verdicts; "B is better" appeared next to a warning."""
-    script = {f"Sentence {number}.": 0.6 for number in range(20)}
-    runs = [scripted_run(f"t{p}", one_each(20), script, threshold=p) for p in (0.7, 0.5)]
+    """Another judge raises all twenty probabilities; "B is better" appeared next to a warning."""
+    runs: list[Run] = []
+    for p_yes, threshold in ((0.6, 0.7), (0.9, 0.5)):
+        script = {f"Sentence {number}.": p_yes for number in range(20)}
+        runs.append(scripted_run(f"t{p_yes}", one_each(20), script, threshold=threshold))
     lines = print_lines(comparison_view(compare(*runs)), 200)
     assert [line for line in lines if "but the judges differ" in line]
     assert not [line for line in lines if "better than" in line]
@@ -86,7 +88,11 @@ def test_changed_samples_show_at_most_ten_changed_units(scripted_run: ScriptedRu
 
 
 def test_a_fall_is_an_improvement_where_lower_is_better(tmp_path: Path) -> None:
-    """One of two sentences is noise before, none after: 1/2 -> 0 in each of twenty samples."""
+    """One of two sentences is noise before, none after: 1/2 -> 0 in each of twenty samples.
+
+    Expected: a sentence by a relevant context .9 x .9 = .81; wrong .9 x .81, right .1 x .81. Before
+    (.729 + .081) / 2 = .405, after .081.
+    """
 
     def run(response: str) -> Run:
         rows = [
@@ -105,7 +111,9 @@ def test_a_fall_is_an_improvement_where_lower_is_better(tmp_path: Path) -> None:
 
     lines = print_lines(comparison_view(compare(run("Right. Wrong."), run("Right. Right."))))
     first, second, *_ = [line.split() for line in lines if line.startswith("noise_sensitivity ")]
-    assert first[:4] == ["noise_sensitivity", "0.500", "0.000", "-0.500"]
+    assert first[:4] == ["noise_sensitivity", "0.405", "0.081", "-0.324"]
+    counted = next(line.split() for line in lines if line.startswith("counted"))
+    assert counted[:4] == ["counted", "0.500", "0.000", "-0.500"]
     assert second[:4] == ["noise_sensitivity", "20", "0", "0"]
     assert any(line.startswith("noise_sensitivity: B is better") for line in lines)
 

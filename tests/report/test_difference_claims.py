@@ -142,8 +142,11 @@ def test_metric_without_a_judge_needs_no_labels(scripted_run: ScriptedRun) -> No
 
 
 def test_other_judges_or_questions_are_not_comparable(scripted_run: ScriptedRun) -> None:
-    script = {f"Sentence {number}.": 0.6 for number in range(20)}
-    runs = [scripted_run(f"t{p}", one_each(20), script, threshold=p) for p in (0.7, 0.5)]
+    """Another judge with another threshold: .6 and 0 before, .9 and 1 after."""
+    runs: list[Run] = []
+    for p_yes, threshold in ((0.6, 0.7), (0.9, 0.5)):
+        script = {f"Sentence {number}.": p_yes for number in range(20)}
+        runs.append(scripted_run(f"t{p_yes}", one_each(20), script, threshold=threshold))
     line = said(*runs)
-    assert line.startswith("Not comparable in context_recall: +1.000")
+    assert line.startswith("Not comparable in context_recall: +0.300")
     assert "threshold" in line

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -389,7 +390,7 @@ def test_a_sample_is_found_by_id_then_row_then_id_prefix(run: Run, tmp_path: Pat
 
 
 def score_row(sample_id: str, metric: str, score: float) -> ScoreRow:
-    return ScoreRow(sample_id, metric, "scored", score, None, None, None)
+    return ScoreRow(sample_id, metric, "scored", score, None, None, None, score)
 
 
 def test_worst_samples_are_listed_once_with_failures_first(run: Run, failed_run: Run) -> None:
@@ -413,6 +414,10 @@ def test_worst_samples_are_listed_once_with_failures_first(run: Run, failed_run:
     assert worst(rows, "x", "y") == [("b", "x"), ("a", "y"), ("c", "x")]
     assert [name for name, _ in worst(run.scores)] == ["=evil\x1b[2J", "good"]
     assert worst(failed_run.scores) == [("bad", "context_recall")]
+    known = [replace(score_row(name, "x", 0.5), expected=p) for name, p in (("a", 0.6), ("b", 0.4))]
+    assert [name for name, _ in worst(known, "x")] == ["b", "a"], "equal scores by what is expected"
+    sure = replace(score_row("sure", "x", 1.0), expected=0.8)
+    assert worst([sure], "x") == [], "a perfect score is left out"
     noise = [score_row(str(value), "noise_sensitivity", value) for value in (0.0, 0.9, 0.4)]
     assert [name for name, _ in worst(noise, "noise_sensitivity")] == ["0.9", "0.4"]
 
