@@ -63,8 +63,13 @@ class AssertedSession:
         metric: str,
         test: str,
         limits: tuple[float, float],
+        *,
+        expected: bool,
     ) -> float:
-        """Return the score of a sample, and fail the `test` if it is outside of the limits."""
+        """Return the score of a sample, or the expected one.
+
+        Fails the `test` if it is outside of the limits.
+        """
         __tracebackhide__ = True
         from localjudge.errors import InputError
         from localjudge.run_directory.result_rows import score_rows
@@ -88,10 +93,13 @@ class AssertedSession:
         [evaluation] = evaluated
         [score] = score_rows(evaluated)
         at_least, at_most = limits
-        if score.score is None or not at_least <= score.score <= at_most:
+        value = score.score
+        if expected:
+            value = score.expected
+        if value is None or not at_least <= value <= at_most:
             threshold = judge.settings.threshold_for(metric)
-            self._fail_score(score, evaluation.verdicts, limits, threshold)
-        return score.score
+            self._fail_score(score, value, evaluation.verdicts, limits, threshold)
+        return value
 
     def _identify(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
         """Return the row with its id, or with the name of the test. Other rows have other ids."""
@@ -105,25 +113,26 @@ class AssertedSession:
     def _fail_score(
         self,
         score: "ScoreRow",
+        value: float | None,
         verdicts: "Iterable[VerdictRow]",
         limits: tuple[float, float],
         threshold: float,
     ) -> NoReturn:
         """Fail the test with the sentences that make the score too low or too high."""
         __tracebackhide__ = True
-        from localjudge.report.sample_views import describe_outcome
+        from localjudge.report.sample_views import describe_score
         from localjudge.words import printable
 
         at_least, at_most = limits
         bad_label = 0
-        if score.score is not None and score.score > at_most:
+        if value is not None and value > at_most:
             bad_label = 1
-        head = printable(f"{score.sample_id}: {score.metric} {describe_outcome(score)}")
+        head = printable(f"{score.sample_id}: {score.metric} {describe_score(score)}")
         end = f"  a verdict is 1 at {threshold:g} or above"
         if self._directory is not None:
             end += f"; the run will be in {self._directory}"
         lines = [
-            f"{head}, expected {at_least:g} to {at_most:g}",
+            f"{head}, not in {at_least:g} to {at_most:g}",
             *_sentences([verdict for verdict in verdicts if verdict.label == bad_label]),
             end,
         ]
@@ -263,7 +272,7 @@ def assert_score(
     request: pytest.FixtureRequest,
 ) -> "Callable[..., float]":
     """`assert_score(sample, metric, at_least=..., at_most=...)` returns the score, or fails with
-    the sentences.
+    the sentences; with `expected=True` the expected score.
     """
 
     @_without_our_frames
@@ -273,8 +282,9 @@ def assert_score(
         *,
         at_least: float = 0.0,
         at_most: float = 1.0,
+        expected: bool = False,
     ) -> float:
-        """Return the score of a sample, from 0 to 1.
+        """Return the score of a sample, or its `expected` score, from 0 to 1.
 
         Fails the test if it is below `at_least`, above `at_most`, or missing. Raises InputError
         (DataError).
@@ -282,7 +292,9 @@ def assert_score(
         __tracebackhide__ = True
         limits = (at_least, at_most)
         test = request.node.nodeid
-        return localjudge_session.check_score(localjudge_judge, sample, metric, test, limits)
+        return localjudge_session.check_score(
+            localjudge_judge, sample, metric, test, limits, expected=expected
+        )
 
     return check_score
 

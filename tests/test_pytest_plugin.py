@@ -70,13 +70,16 @@ def session(folder: Path, *arguments: str, tests: str = "") -> subprocess.Comple
 
 
 def test_assertions_pass_and_fail_with_their_statements(folder: Path) -> None:
-    """1 of 2 sentences: .5 passes at .5.
+    """1 of 2 sentences: .5 passes at .5. Expected is (.9 + .2) / 2 = .55.
 
     At least .8 fails with the unsupported one, at most .2 with the supported one.
     """
     tests = """
 def test_passes(assert_score):
     assert assert_score(S, "faithfulness", at_least=0.5) == 0.5
+
+def test_expected(assert_score):
+    assert round(assert_score(S, "faithfulness", at_least=0.54, expected=True), 9) == 0.55
 
 def test_too_low(assert_score):
     assert_score(S, "faithfulness", at_least=0.8)
@@ -102,11 +105,12 @@ def test_missed_gate(assert_gates):
     assert_gates([{**S, "id": str(n)} for n in range(3)], ["faithfulness>=0.9"])
 """
     done = session(folder, "--localjudge-out", "left", tests=tests)
-    assert "4 failed, 3 passed" in done.stdout, done.stdout
+    assert "4 failed, 4 passed" in done.stdout, done.stdout
+    both = "a: faithfulness 1/2 = 0.500, expected 0.550"
     for line in (
-        "a: faithfulness 1/2 = 0.500, expected 0.8 to 1\n  0 0.200 It is \\x1b[31mred.\n",
-        "a: faithfulness 1/2 = 0.500, expected 0 to 0.2\n  1 0.900 It rains.\n",
-        ": faithfulness undefined: response is null, expected 0.1 to 1",
+        f"{both}, not in 0.8 to 1\n  0 0.200 It is \\x1b[31mred.\n",
+        f"{both}, not in 0 to 0.2\n  1 0.900 It rains.\n",
+        ": faithfulness undefined: response is null, not in 0.1 to 1",
         "faithfulness>=0.9: fail, 0.500, 95 % interval 0.148 to 0.852",
         "\n  run left/data-4\n",
         "localjudge show left/asserted-1",

@@ -86,7 +86,8 @@ def test_markdown_shows_table_gates_and_changed_samples(runs: tuple[Run, Run]) -
         ["✅ pass", "context_recall>=0.01"],
         ["❔ undecided", "context_recall>=0.9"],
     ]
-    assert compared[1][:4] == ["context_recall", "0.500", "1.000", "+0.500"]
+    assert compared[1][:4] == ["context_recall", "0.625", "1.000", "+0.375"], "(1 + .25) / 2"
+    assert [cell.strip() for cell in compared[2][:4]] == ["counted", "0.500", "1.000", "+0.500"]
     assert counted[1][1:] == ["1", "0", "0", "0", "1", "0"]
     said, about_both, moved, about_it = parse_code_blocks(text)
     assert said.startswith("Judge only in context_recall: +0.500")
@@ -131,7 +132,7 @@ def test_a_name_in_a_table_is_code_and_one_cell(run: Run, name: str) -> None:
     (table,) = parse_tables(text)
     shown = printable(name).replace("|", "\\x7c").replace("`", "\\x60")
     assert table[1][0].strip(" ") == shown.strip(" ")
-    assert [len(row) for row in table] == [6, 6]
+    assert [len(row) for row in table] == [7, 7], "with the expected mean"
     assert {token.type for token in parse_tokens(text)} <= HARMLESS
 
 
