@@ -25,6 +25,8 @@ from localjudge.report.terminal import Table, interval_cells, number
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
 
+_LONGEST_NAME = 20
+"""Letters of a metric's name beside all columns, in 80 letters."""
 _LABELS_COLUMN = 3
 """Position of the number of labels, or of the expected mean, after the interval."""
 
@@ -69,7 +71,9 @@ def summary_view(
 
 
 def _has_expected(run: RunRecord, metric: str | None) -> bool:
-    """Return whether a mean of expected scores differs from the mean."""
+    """Return whether a mean of expected scores differs from the mean, and its column has room."""
+    if max(map(len, select_metrics(run, metric)), default=0) > _LONGEST_NAME:
+        return False
     for summary in select_metrics(run, metric).values():
         if number(summary.expected) != number(summary.mean):
             return True

@@ -90,7 +90,7 @@ def test_markdown_shows_table_gates_and_changed_samples(runs: tuple[Run, Run]) -
     assert [cell.strip() for cell in compared[2][:4]] == ["counted", "0.500", "1.000", "+0.500"]
     assert counted[1][1:] == ["1", "0", "0", "0", "1", "0"]
     said, about_both, moved, about_it = parse_code_blocks(text)
-    assert said.startswith("Judge only in context_recall: +0.500")
+    assert said.startswith("Judge only in context_recall: +0.375")
     assert "judge scripted\n" in about_both
     assert moved == "row 1: context_recall 1.000, was 0.500\n"
     assert "judge scripted\n" in about_it
