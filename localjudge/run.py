@@ -39,17 +39,15 @@ from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.report.certificate import Certificate, write_certificate
-from localjudge.report.comparison_views import comparison_view
+from localjudge.report.comparison_views import comparison_view, gates_view
 from localjudge.report.data_frames import pandas_frame, polars_frame
 from localjudge.report.export import Format, exported_parts
 from localjudge.report.flat_table import Rows
-from localjudge.report.gate_views import gates_view
-from localjudge.report.html_page import write_report
+from localjudge.report.html_page import check_report, write_report
 from localjudge.report.label_page import write_labelling
 from localjudge.report.shown_progress import Bar, progress_on
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import as_html
-from localjudge.report.verify_report import check_report
 from localjudge.resources import write_output
 from localjudge.run_directory import run_record
 from localjudge.run_directory.run_record import RunLike

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from localjudge.analysis.compared_run import ComparedRun
 from localjudge.analysis.comparison import (
     ComparedSlice,
     MetricChange,
@@ -34,6 +33,7 @@ from localjudge.analysis.corrected_change import (
 )
 from localjudge.analysis.joint_labels import correct_jointly, join_frames
 from localjudge.analysis.pairing import (
+    ComparedRun,
     Pairs,
     UnitChange,
     find_ground,

@@ -2,7 +2,7 @@
 
 Labels match statements by the text shown to the annotator, so a label of A also counts for the same
 statement of B. A run uses only labels drawn from its statements
-(`localjudge.labels.label_drawings`), or all if every statement has one.
+(`localjudge.labels.matched_labels`), or all if every statement has one.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -10,8 +10,14 @@ from functools import partial
 from typing import Any
 
 from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE, labels_in_words
-from localjudge.labels.label_counts import LabelCounts, are_too_many, count_labels
-from localjudge.labels.labelled_units import LabelledUnits, find_plan, label_units
+from localjudge.labels.labelled_units import (
+    LabelCounts,
+    LabelledUnits,
+    are_too_many,
+    count_labels,
+    find_plan,
+    label_units,
+)
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import (

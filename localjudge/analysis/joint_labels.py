@@ -16,8 +16,7 @@ from localjudge.analysis.corrected_change import (
 from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.difference_frame import DifferenceFrame
-from localjudge.labels.label_counts import count_labels
-from localjudge.labels.labelled_units import LabelledUnits, label_units
+from localjudge.labels.labelled_units import LabelledUnits, count_labels, label_units
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import PredictionPowered, corrected_change, covering

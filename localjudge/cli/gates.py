@@ -9,8 +9,7 @@ from localjudge.analysis.gates import check_baseline, check_metrics, parse_gate
 from localjudge.cli.arguments import pick
 from localjudge.errors import InputError
 from localjudge.report.ci import UNFINISHED_MARKDOWN, finished, run_markdown, unfinished
-from localjudge.report.comparison_views import comparison_view
-from localjudge.report.gate_views import gates_view
+from localjudge.report.comparison_views import comparison_view, gates_view
 from localjudge.report.terminal import Table
 from localjudge.resources import write_output
 from localjudge.run_directory.run_record import RunRecord

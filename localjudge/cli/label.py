@@ -22,7 +22,7 @@ from localjudge.labels.labelling import NO_DISPUTE, Labelling
 from localjudge.labels.read_labels import read_all_labels
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.label_page import write_labelling
-from localjudge.report.labelling_views import (
+from localjudge.report.label_views import (
     EVIDENCE_KEY,
     closest_view,
     ended_view,

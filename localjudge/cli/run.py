@@ -25,14 +25,12 @@ from localjudge.judging.stored_data import plan_run
 from localjudge.judging.verify import Verification, verify_run
 from localjudge.metrics.catalog import described
 from localjudge.progress import Progress
-from localjudge.report.estimate_views import estimate_view
-from localjudge.report.html_page import write_report
-from localjudge.report.metric_views import metric_list
+from localjudge.report.estimate_views import estimate_view, metric_list
+from localjudge.report.html_page import check_report, write_report
 from localjudge.report.sample_views import verdicts_view
 from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.report.terminal import Table, show
 from localjudge.report.verification_views import verification_view
-from localjudge.report.verify_report import check_report
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.files import VERIFICATION
 from localjudge.run_directory.run_record import RunRecord

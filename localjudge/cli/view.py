@@ -24,13 +24,12 @@ from localjudge.labels.labelled_statements import (
     with_labels,
 )
 from localjudge.report.certificate import write_certificate
-from localjudge.report.comparison_views import comparison_view
+from localjudge.report.comparison_views import comparison_view, gates_view
 from localjudge.report.difference_certificate import write_difference_certificate
 from localjudge.report.difference_claims import next_step_of_comparison
-from localjudge.report.evidence_place_views import places_tables
+from localjudge.report.evidence_views import places_tables
 from localjudge.report.export import Format, exported_parts
 from localjudge.report.flat_table import Rows
-from localjudge.report.gate_views import gates_view
 from localjudge.report.html_page import write_report
 from localjudge.report.label_views import disagreements_view, disputes_view
 from localjudge.report.sample_views import find_sample, prompts_view, sample_view

@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from localjudge.analysis.compared_run import ComparedRun
 from localjudge.analysis.gates import Gate, check_baseline, check_metrics, parse_gate
-from localjudge.analysis.pairing import pair_samples, sample_keys
+from localjudge.analysis.pairing import ComparedRun, pair_samples, sample_keys
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.model_answers import ModelAnswers
 from localjudge.judging.plan import Plan

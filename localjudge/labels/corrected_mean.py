@@ -15,8 +15,13 @@ from typing import Any
 
 from localjudge.labels.evidence_use import EvidenceUse, count_evidence_use
 from localjudge.labels.judge_figures import FEW
-from localjudge.labels.label_counts import LabelCounts, are_too_many, count_labels
-from localjudge.labels.labelled_units import LabelledUnits, label_units
+from localjudge.labels.labelled_units import (
+    LabelCounts,
+    LabelledUnits,
+    are_too_many,
+    count_labels,
+    label_units,
+)
 from localjudge.labels.labelling_time import labelling_minutes
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame

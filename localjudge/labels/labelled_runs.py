@@ -12,9 +12,9 @@ from itertools import chain
 from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawnStatement
-from localjudge.labels.label_drawings import labelled_drawings
 from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
 from localjudge.labels.labelled_units import sampling_weights
+from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.run_labels import check_labels_allowed, read_run_labels
 from localjudge.labels.units import (
     UnitFrame,

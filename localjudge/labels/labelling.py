@@ -20,9 +20,9 @@ from localjudge.labels.drawing import (
     draw_statements,
 )
 from localjudge.labels.drawing_remarks import difference_outlook, list_obstacles, slice_outlook
-from localjudge.labels.label_drawings import carry_over
 from localjudge.labels.label_sheet import CLOSEST, EVIDENCE_SEEN, PLANNED, SheetRow
 from localjudge.labels.label_source import LabelSource
+from localjudge.labels.matched_labels import carry_over
 from localjudge.labels.units import UnitFrame, statement_keys
 from localjudge.run_directory.label_rows import (
     Decision,

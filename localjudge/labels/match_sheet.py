@@ -14,9 +14,9 @@ from typing import Any
 from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import draw_again
-from localjudge.labels.label_drawings import carry_over
 from localjudge.labels.label_sheet import SheetLabel
 from localjudge.labels.label_source import LabelSource
+from localjudge.labels.matched_labels import carry_over
 from localjudge.labels.units import UnitFrame, first_places
 from localjudge.run_directory.label_rows import LabelRow, now
 from localjudge.words import escape_formula, numbered

@@ -33,10 +33,10 @@ from localjudge.report.certificate_text import (
     translate_labels,
     translate_mean,
 )
+from localjudge.report.html_page import check_report
 from localjudge.report.messages import Messages
 from localjudge.report.overview import overview
 from localjudge.report.private_page import page_parts, write_page
-from localjudge.report.verify_report import check_report
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE, file_sha256
 from localjudge.run_directory.examination import find_examination
 from localjudge.run_directory.files import VERIFICATION, LastVerification, last_verification

@@ -20,8 +20,7 @@ from localjudge.analysis.check import Check
 from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import Gate
-from localjudge.report.comparison_views import comparison_view
-from localjudge.report.gate_views import gates_view
+from localjudge.report.comparison_views import comparison_view, gates_view
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import as_markdown, markdown_block, number
 from localjudge.run_directory.archive import stored_ids

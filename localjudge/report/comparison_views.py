@@ -1,6 +1,6 @@
-"""Two runs compared: means, counts, slices, remarks, and the samples that changed most."""
+"""Two runs compared: means, counts, slices, remarks, changed samples, and gates."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from rich.text import Text
@@ -17,6 +17,7 @@ from localjudge.analysis.comparison import (
     SlicedChanges,
 )
 from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.metrics import catalog
 from localjudge.report.difference_claims import claims
 from localjudge.report.remarks import ALWAYS_VALID
@@ -29,6 +30,7 @@ from localjudge.stats.sequence import METHOD
 from localjudge.types import Label
 from localjudge.words import numbered, signed
 
+_STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 ONE_LOOK = (
     "both runs use the labels of one look and the samples that they share, so a slice's means may "
     "differ from those of `localjudge show RUN --by`, which uses all labels that count for one run"
@@ -308,3 +310,21 @@ def _label_cell(label: Label | None) -> str:
     if label is None:
         return "-"
     return str(label)
+
+
+def gates_view(decisions: Sequence[GateDecision]) -> Table:
+    """Return a row for each gate: outcome, gate, and reason."""
+    rows: list[tuple[Text, str, str]] = []
+    for decision in decisions:
+        outcome = Text(decision.outcome, style=_STYLE[decision.outcome])
+        rows.append((outcome, decision.gate, explain_decision(decision)))
+    return Table(("outcome", "gate", "why"), rows, names=3)
+
+
+def explain_decision(decision: GateDecision) -> str:
+    """Return the reason, and for an undecided gate whether it counts as passed."""
+    if decision.outcome != "undecided":
+        return decision.reason
+    if decision.passed:
+        return f"{decision.reason} (counts as passed)"
+    return f"{decision.reason} (counts as failed)"

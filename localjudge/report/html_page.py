@@ -4,24 +4,31 @@
     page_data     all samples, for the scripts
 
 The same run, baseline and gates give the same bytes with the same build of zlib.
+
+`check_report` compares the page with one generated again, byte for byte. The page stores its other
+inputs (`html_page.ReportInputs`), including its lines on verification and examination.
 """
 
 import os
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Self
 
-from localjudge.analysis.check import Check
+from pydantic import ValidationError
+
+from localjudge.analysis.check import Check, check
 from localjudge.analysis.comparison import Obstacle
 from localjudge.analysis.evidence_places import evidence_places
 from localjudge.analysis.gate_decisions import Undecided
 from localjudge.analysis.slices import slices
-from localjudge.judging.verify import REPORT
+from localjudge.errors import LocaljudgeError
+from localjudge.judging.verify import REPORT, ReportCheck
 from localjudge.labels.labelled_statements import labelled_statements
 from localjudge.metrics import catalog
-from localjudge.report.evidence_place_views import (
+from localjudge.report.evidence_views import (
     ACCURACY,
     HEADINGS,
     MEANING,
@@ -32,15 +39,21 @@ from localjudge.report.overview import Values, overview
 from localjudge.report.page_data import data_blocks
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.slice_views import slices_table
-from localjudge.report.static_samples import static_samples
-from localjudge.report.worst_samples import WorstSample, worst_samples
+from localjudge.report.worst_samples import WorstSample, static_samples, worst_samples
+from localjudge.run_directory.directory import (
+    MAX_OBJECT_BYTES,
+    decoded_object,
+    excerpt,
+    open_regular,
+)
 from localjudge.run_directory.files import LastVerification, last_verification
 from localjudge.run_directory.label_rows import label_file
-from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.summary import NEAR
 from localjudge.types import Record
 from localjudge.words import as_typed
 
+_CONFIG = re.compile(rb'<script type="application/json" id="config">(.*?)</script>', re.DOTALL)
 _STYLES = ("base.css", "page.css", "samples.css", "paper.css")
 _SCRIPTS = ("elements.js", "blocks.js", "evidence.js", "details.js", "selection.js", "samples.js")
 _WORST_ON_PAPER = 10
@@ -186,3 +199,54 @@ def _config(
         "samples": run.summary.samples,
         "worst": [[row - 1, score.metric] for row, _, score in worst],
     }
+
+
+def check_report(run: RunRecord) -> ReportCheck:
+    """Return whether the report in the run directory is unchanged."""
+    path = run.directory / REPORT
+    if not os.path.lexists(path):
+        return ReportCheck(note="none in the run directory")
+    try:
+        return _compare(run, path)
+    except LocaljudgeError as error:
+        return ReportCheck(problem=f"it cannot be written again: {excerpt(error.message)}")
+    except ValidationError:
+        return ReportCheck(problem="its inputs are missing or invalid")
+
+
+def _compare(run: RunRecord, path: Path) -> ReportCheck:
+    with open_regular(path) as file:
+        config = _CONFIG.search(file.read(MAX_OBJECT_BYTES))
+    if config is None:
+        inputs = ReportInputs.model_validate(None)
+    else:
+        inputs = ReportInputs.model_validate(decoded_object(config[1], path).get("inputs"))
+    baseline: RunRecord | None = None
+    if inputs.baseline:
+        baseline = as_run(run.directory / inputs.baseline)
+    if inputs.writer != writer():
+        written = f"written by {excerpt(inputs.writer)}, this is {writer()}"
+        return ReportCheck(note=f"not checked: {written}")
+    if inputs.labels != hash_labels(run, baseline):
+        return ReportCheck(note="not checked: written with other labels; write it again")
+    checked = check(
+        run,
+        gates=inputs.gates,
+        baseline=baseline,
+        undecided=inputs.undecided,
+        allow_different=inputs.allow_different,
+    )
+    if not _has_parts(path, page(run, checked, baseline, inputs)):
+        return ReportCheck(problem="it differs from the page of the run")
+    note = "unchanged; its lines on verification and examination cannot be checked"
+    return ReportCheck(note=note, is_unchanged=True)
+
+
+def _has_parts(path: Path, parts: Iterator[str]) -> bool:
+    """Return whether the file consists of these parts."""
+    with open_regular(path) as file:
+        for part in parts:
+            content = part.encode()
+            if file.read(len(content)) != content:
+                return False
+        return not file.read(1)

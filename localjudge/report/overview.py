@@ -26,10 +26,10 @@ from localjudge.report.comparison_views import (
     change_remarks,
     comparison_notes,
     count_cells,
+    explain_decision,
     quoted_cells,
 )
 from localjudge.report.difference_claims import claims
-from localjudge.report.gate_views import explain_decision
 from localjudge.report.remarks import (
     calibration_lines,
     decidedness_line,

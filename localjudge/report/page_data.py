@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any
 
-from localjudge.analysis.compared_run import ComparedRun
-from localjudge.analysis.pairing import pair_samples, sample_keys, unit_changes
+from localjudge.analysis.pairing import ComparedRun, pair_samples, sample_keys, unit_changes
 from localjudge.errors import RunDirectoryError
 from localjudge.labels.labelled_statements import (
     LabelledStatement,

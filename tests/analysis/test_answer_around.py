@@ -11,7 +11,7 @@ from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
-from localjudge.report.labelling_views import row_view
+from localjudge.report.label_views import row_view
 from localjudge.report.sample_views import sample_view
 from tests.analysis.conftest import written
 from tests.conftest import ScriptedRun

@@ -10,7 +10,7 @@ from localjudge.analysis.check import check
 from localjudge.analysis.headline import choose_headline
 from localjudge.analysis.slices import slices
 from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE
-from localjudge.labels.label_counts import LabelCounts
+from localjudge.labels.labelled_units import LabelCounts
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.ci import run_markdown
 from localjudge.report.overview import overview

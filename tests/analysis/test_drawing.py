@@ -16,10 +16,10 @@ from localjudge.labels.drawing import (
     hash_frames,
     parse_metrics,
 )
-from localjudge.labels.label_drawings import labelled_drawings
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
+from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.units import unit_frames
 from localjudge.metrics import catalog
 from localjudge.run_directory.label_rows import stored_labels

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.analysis.evidence_places import EvidencePlaces, PlaceCounts, evidence_places
 from localjudge.engine.scripted import unit_text
-from localjudge.report.evidence_place_views import HEADINGS, place_rows, places_tables
+from localjudge.report.evidence_views import HEADINGS, place_rows, places_tables
 from localjudge.report.summary_views import summary_values
 from localjudge.types import VerdictRequest
 from tests.report.conftest import PageReader, printed

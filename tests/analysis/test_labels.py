@@ -24,11 +24,11 @@ from localjudge.labels.corrected_mean import (
 )
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import Drawing, DrawingOptions, draw_statements
-from localjudge.labels.label_drawings import drawn_statements, labelled_drawings
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.labelling_time import SECONDS_A_LABEL, seconds_a_label
+from localjudge.labels.matched_labels import drawn_statements, labelled_drawings
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import unit_frames

@@ -14,15 +14,15 @@ from localjudge.errors import DataError
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.label_drawings import labelled_drawings
 from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelled_units import label_units
 from localjudge.labels.labelling import Labelling
+from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.read_labels import read_all_labels, read_labels
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.labels.units import unit_frames
 from localjudge.report.label_views import label_remarks
-from localjudge.report.next_step import next_step
+from localjudge.report.summary_views import next_step
 from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.stats.corrected import prediction_powered
 from localjudge.stats.distributions import CONFIDENCE

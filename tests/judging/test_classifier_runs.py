@@ -13,7 +13,7 @@ from localjudge.evidence.finder import VERSION as FINDER_VERSION
 from localjudge.evidence.nearest import MARK, VERSION
 from localjudge.model_registry import ModelFile
 from localjudge.report.remarks import detail_lines
-from localjudge.report.static_samples import static_samples
+from localjudge.report.worst_samples import static_samples
 from localjudge.run_directory.run_rows import texts_read
 from tests.cli.conftest import Call, call
 from tests.engine.classifiers import ENTAILMENT, NLI_SHAPE, make_classifier, write_profile

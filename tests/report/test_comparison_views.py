@@ -8,8 +8,7 @@ from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.judging.verify import verify_run as verify
-from localjudge.report.comparison_views import comparison_view
-from localjudge.report.gate_views import gates_view
+from localjudge.report.comparison_views import comparison_view, gates_view
 from localjudge.report.verification_views import verification_view
 from localjudge.words import signed
 from tests.conftest import OneJudge, ScriptedRun

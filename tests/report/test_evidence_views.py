@@ -12,7 +12,7 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
 from localjudge.report.evidence_views import misplaced_citation
 from localjudge.report.sample_views import sample_view
-from localjudge.report.static_samples import static_samples
+from localjudge.report.worst_samples import static_samples
 from localjudge.run_directory.result_rows import EvidenceRow
 from localjudge.types import VerdictRequest
 from tests.report.conftest import Open, PageReader, print_lines

@@ -9,7 +9,7 @@ import pytest
 from jinja2 import Environment, nodes
 
 import localjudge
-from localjudge.labels.label_counts import LabelCounts
+from localjudge.labels.labelled_units import LabelCounts
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.model_registry import registered

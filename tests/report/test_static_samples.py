@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
-from localjudge.report.static_samples import static_samples
+from localjudge.report.worst_samples import static_samples
 from localjudge.types import VerdictRequest
 from tests.report.conftest import HOSTILE, PageReader
 

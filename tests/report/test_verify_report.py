@@ -8,8 +8,8 @@ import pytest
 
 from localjudge import Run
 from localjudge.judging.verify import REPORT
+from localjudge.report.html_page import check_report
 from localjudge.report.verification_views import verification_view
-from localjudge.report.verify_report import check_report
 from localjudge.run_directory.files import last_verification
 from tests.analysis.conftest import label, text
 from tests.analysis.labelled_runs import METRIC, make_run, same_judge

@@ -22,8 +22,7 @@ from localjudge.errors import InputError, SampleError
 from localjudge.judging.verify import verify_run as verify
 from localjudge.model_registry import registered
 from localjudge.report.ci import run_markdown
-from localjudge.report.comparison_views import comparison_view
-from localjudge.report.gate_views import gates_view
+from localjudge.report.comparison_views import comparison_view, gates_view
 from localjudge.report.sample_views import (
     explain_score,
     find_sample,
