@@ -87,9 +87,10 @@ def _mean_rows(
     summary = run.summary.metrics[name]
     counts = (f"{summary.scored:,}", f"{summary.undefined:,}", f"{summary.failed:,}")
     if labels is None:
+        expected = []
         if with_expected:
-            counts = (number(summary.expected), *counts)
-        yield name, *interval_cells(summary.mean, summary.ci95), *counts
+            expected.append(number(summary.expected))
+        yield name, *interval_cells(summary.mean, summary.ci95), *expected, *counts
         return
     corrected = labels.corrected.get(name)
     headline = choose_headline(summary, corrected)
