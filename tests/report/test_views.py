@@ -182,11 +182,15 @@ def test_markup_in_user_text_is_escaped(run: Run) -> None:
 def test_below_the_table_are_the_judge_and_the_next_command_and_details_on_request(
     run: Run,
 ) -> None:
-    """Recall: 1/2 and 0/2; mean 0.25. For one metric: two statements in each of two samples."""
+    """Recall: 1/2 and 0/2; mean 0.25, expected (.5 + .1) / 2 = .3.
+
+    For one metric: two statements in each of two samples.
+    """
     lines = print_lines(summary_view(run))
     low, high = run.summary.metrics["context_recall"].ci95 or (0, 0)
     recall = next(line.split() for line in lines if line.startswith("context_recall "))
-    assert recall == ["context_recall", "0.250", f"{low:.3f}", "-", f"{high:.3f}", "2", "1", "0"]
+    interval = (f"{low:.3f}", "-", f"{high:.3f}")
+    assert recall == ["context_recall", "0.250", *interval, "0.300", "2", "1", "0"]
     assert lines[-2:] == ["judge scripted", f"next: {call('label', str(run.directory))}"]
     short = print_lines(summary_view(run), 200)
     details = print_lines(summary_view(run, details=True), 200)
