@@ -165,11 +165,11 @@ class RunPair:
         how: dict[str, Any] = {"judge": judge, "engine": engine, "sample": sample}
         baseline = self.baseline.verify(**how, progress=progress)
         run = self.run.verify(**how, progress=progress)
-        source = join_statements(ComparisonDirectory.open(self.directory))
-        labels = check_joint_labels(source.directory, source.frames)
+        comparison = ComparisonDirectory.open(self.directory)
+        labels = check_joint_labels(comparison.path, lambda: join_statements(comparison).frames)
         verification = PairVerification(baseline, run, labels)
         if verification:
-            store_joint_verification(source.directory, labels)
+            store_joint_verification(comparison.path, labels)
         return verification
 
     def _repr_html_(self) -> str:

@@ -202,7 +202,7 @@ def verify_pair(
         values[role] = result.model_dump(mode="json")
         if not as_json:
             show(Table(titles=[excerpt(path)]), verification_view(result))
-    labels = check_joint_labels(comparison.path, join_statements(comparison).frames)
+    labels = check_joint_labels(comparison.path, lambda: join_statements(comparison).frames)
     if labels.problems:
         codes.append(ExitCode.GATE_MISSED)
     elif max(codes, key=_WORSE.index) == ExitCode.DONE:

@@ -10,7 +10,7 @@ unnoticed, and whoever changes both files can hide any change.
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from localjudge.errors import LocaljudgeError, RunDirectoryError
@@ -75,16 +75,24 @@ def check_labels(run: RunRecord) -> LabelsCheck:
     return LabelsCheck(current=current, verified=verified, problems=tuple(problems), means=means)
 
 
-def check_joint_labels(directory: Path, frames: Mapping[str, UnitFrame]) -> LabelsCheck:
-    """Compare the labels in the directory of two runs with the ones verified there last."""
+def check_joint_labels(
+    directory: Path, read_frames: Callable[[], Mapping[str, UnitFrame]]
+) -> LabelsCheck:
+    """Compare the labels in the directory of two runs with the ones verified there last.
+
+    `read_frames` gives the statements of both, and is called only if there are labels.
+    """
     path = directory / VERIFICATION
     verified = None
+    frames: Mapping[str, UnitFrame] = {}
     try:
         if os.path.lexists(path):
             verified = validated(VerifiedLabels, read_object(path), str(path))
         labels = label_file(directory)
-    except RunDirectoryError as error:
-        return LabelsCheck(problems=(error.message,))
+        if labels.rows:
+            frames = read_frames()
+    except LocaljudgeError as error:
+        return LabelsCheck(verified=verified, problems=(error.message,))
     problems = _find_changes(directory, labels, frames, verified)
     return LabelsCheck(
         current=_describe(labels, frames), verified=verified, problems=tuple(problems)

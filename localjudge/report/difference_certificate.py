@@ -109,7 +109,7 @@ def _values(
     after = sides[1]
     result: dict[str, Any] = {"changes": [], "decisions_of_gates": (), "gates": [], "pairs": 0}
     if not problems:
-        labels = check_joint_labels(comparison.path, join_statements(comparison).frames)
+        labels = check_joint_labels(comparison.path, lambda: join_statements(comparison).frames)
         problems += [f"{LABELS}: {problem}" for problem in labels.problems]
     if not problems:
         with as_typed():

@@ -34,8 +34,13 @@ _BEGINNINGS: dict[Outcome, str] = {
 }
 
 
-def claims(comparison: RunComparison, run: str = "B") -> Iterator[str]:
-    """Yield the sentence of each metric. `run` names the new run."""
+def claims(
+    comparison: RunComparison, run: str = "B", *, with_command: bool = True
+) -> Iterator[str]:
+    """Yield the sentence of each metric. `run` names the new run.
+
+    A command names the directory, so that a page, which may be moved, has none.
+    """
     for name, change in comparison.metrics.items():
         outcome = decide_difference(comparison, name)
         beginning = _BEGINNINGS[outcome].format(run=run)
@@ -57,7 +62,7 @@ def claims(comparison: RunComparison, run: str = "B") -> Iterator[str]:
         elif outcome == "equal":
             details = [f"the texts of all {comparison.samples.paired:,} pairs are equal"]
         sentence = f"{beginning} {name}: {'; '.join(filter(None, details))}"
-        if command:
+        if command and with_command:
             sentence += f": {command}"
         yield sentence
 

@@ -143,7 +143,7 @@ def _claims(comparison: RunComparison | None) -> list[str]:
     """Return what a comparison of two columns says first, [] for a page of one run."""
     if comparison is None or comparison.directory is None:
         return []
-    return list(claims(comparison, Path(comparison.run).name))
+    return list(claims(comparison, Path(comparison.run).name, with_command=False))
 
 
 def _gate_rows(decisions: Sequence[GateDecision]) -> Iterator[tuple[GateDecision, str, str, str]]:

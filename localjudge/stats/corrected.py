@@ -91,6 +91,7 @@ def prediction_powered(
     limits = None
     if half_width is not None:
         least = math.sqrt(estimate.unseen) / 2
+        # On the logit scale: R. G. Newcombe (2001), American Statistician 55, 200-202.
         centre = min(1 - least, max(least, estimate.mean))
         logit = math.log(centre / (1 - centre))
         on_logit = half_width / (centre * (1 - centre))
