@@ -154,12 +154,10 @@ def check_labels_allowed(run: RunRecord) -> None:
 
 def how_to_label(run: RunRecord) -> str:
     """Return what to do instead of labelling a run that was stopped by its scores."""
-    settings = run.manifest.environment.settings
-    early = [option_name(name) for name in ("until", "width") if getattr(settings, name)]
     resume = "judge all samples"
-    if early:
+    if run.manifest.environment.settings.until:
         effect = "to get ordinary intervals (it asks no more questions)"
         if run.part:
             effect = "to judge all samples"
-        resume = f"run the same command without {' and '.join(early)} {effect}"
+        resume = f"run the same command without {option_name('until')} {effect}"
     return f"{resume}; for fewer samples, use {option_name('sample')} or {option_name('budget')}"

@@ -204,7 +204,10 @@ def test_repeated_questions_and_rows_are_counted_with_a_grouping(
 def test_ids_that_look_alike_are_named_once(
     ids: tuple[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    rows = [{**ROW, "id": name, "question": f"Why {name}?"} for name in (*ids, "z9", "z8")]
+    rows = [
+        {**ROW, "id": name, "question": f"Why {number}?"}
+        for number, name in enumerate((*ids, "z9", "z8"))
+    ]
     _, warnings = said(rows, caplog, metrics=["context_relevancy_chunk"])
     [warning] = warnings
     assert warning.startswith("2 ids look")

@@ -1,5 +1,6 @@
 """Every ingredient of a number is in its part of the signature, and others are in neither."""
 
+import json
 import shutil
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -264,10 +265,12 @@ def read(file: Path, directory: Path) -> Manifest:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_stored_manifests_round_trip_byte_for_byte(file: Path, tmp_path: Path) -> None:
+def test_stored_manifests_round_trip(file: Path, tmp_path: Path) -> None:
+    """All values stay, also those of settings that ended; the order of settings may change."""
     earlier = read(file, tmp_path)
     write_manifest(tmp_path, earlier)
-    assert (tmp_path / MANIFEST).read_bytes() == file.read_bytes()
+    stored = json.loads(file.read_bytes())
+    assert json.loads((tmp_path / MANIFEST).read_bytes()) == stored
     assert signature(earlier.judge, earlier.data) == earlier.signature
 
 
