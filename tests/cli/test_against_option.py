@@ -81,7 +81,7 @@ def test_dry_run_estimates_both_columns_for_the_run(call: Call) -> None:
     assert {"baseline", "run"} == set(json.loads(output))
     code, _, errors = call("run", *ARGUMENTS, *COLUMNS, "--out", "cmp")
     assert code == 0
-    assert "asked 0 verdicts" in errors
+    assert "asked 0 questions" in errors
 
 
 @pytest.mark.parametrize(

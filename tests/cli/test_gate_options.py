@@ -72,7 +72,9 @@ def test_a_run_is_compared_with_its_baseline(call: Call) -> None:
         assert (
             printed["comparison"]["metrics"]["context_recall"]["scores"]["difference"] == difference
         )
-        assert printed["gates"][0]["value"] == difference
+        expected = printed["comparison"]["metrics"]["context_recall"]["expected"]["difference"]
+        assert printed["gates"][0]["value"] == expected
+        assert (expected > 0) == (difference > 0)
 
 
 def test_a_gate_on_a_difference_needs_the_same_judge_or_a_typed_permission(call: Call) -> None:

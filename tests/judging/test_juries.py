@@ -97,6 +97,7 @@ def jury(
     rows: Any = ROWS,
     metrics: Any = METRICS,
     weights: Mapping[str, float] = WEIGHTS,
+    progress: Progress | None = None,
     **options: Any,
 ) -> localjudge.Run:
     """Return a run of judges, or of the lexical judge and another one.
@@ -106,7 +107,7 @@ def jury(
     if isinstance(judges, str):
         judges = ["lexical", judges]
     planned = plan(rows, metrics, weigh(weights, **options))
-    with open_job(planned, judge=judges, out=out, progress=Progress()) as job:
+    with open_job(planned, judge=judges, out=out, progress=progress or Progress()) as job:
         return localjudge.Run.of(job.run())
 
 
