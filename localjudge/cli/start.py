@@ -8,7 +8,6 @@
 Each step is the command that it prints. The folder and the questions are in `start_answers`.
 """
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +30,7 @@ from localjudge.cli.start_answers import (
 )
 from localjudge.cli.start_pair import start_pair
 from localjudge.cli.start_steps import (
+    ask_for_labels,
     begin_again,
     choose_language,
     format_step,
@@ -156,12 +156,7 @@ def _label_and_report(folder: StartFolder, label_files: tuple[Path, ...]) -> Non
     if instruction is None:
         put(f" next: {printable(next_step(run, labels))}\n")
         return
-    start = ["localjudge", "start", *folder.data]
-    if folder != StartFolder.find(folder.data, None):
-        start += ["--out", str(folder.path)]
-    command = f"{shlex.join([*start, '--labels'])} FILE"
-    put(printable(f" next: {instruction}") + "\n")
-    put(printable(f" then, with the file that the page saves: {command}") + "\n")
+    ask_for_labels(folder, instruction)
 
 
 def _judge_if_needed(folder: StartFolder) -> int:

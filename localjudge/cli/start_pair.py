@@ -5,7 +5,6 @@ columns, judge ──> localjudge.toml ──> estimate ──> doctor (if neede
 the same with --labels FILE ──> reads labels ──> difference, or the next label page
 """
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from localjudge.cli.main import ExitCode
 from localjudge.cli.output import progress_shown
 from localjudge.cli.start_answers import StartFolder, select_settings
 from localjudge.cli.start_steps import (
+    ask_for_labels,
     begin_again,
     choose_language,
     format_step,
@@ -58,12 +58,7 @@ def start_pair(folder: StartFolder, label_files: Sequence[Path]) -> int:
     if instruction is None:
         put(f" next: {printable(next_step_of_comparison(comparison))}\n")
         return code
-    start = ["localjudge", "start", *folder.data]
-    if folder != StartFolder.find(folder.data, None):
-        start += ["--out", str(folder.path)]
-    command = f"{shlex.join([*start, '--labels'])} FILE"
-    put(printable(f" next: {instruction}") + "\n")
-    put(printable(f" then, with the file that the page saves: {command}") + "\n")
+    ask_for_labels(folder, instruction)
     return code
 
 

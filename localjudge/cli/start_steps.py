@@ -74,3 +74,13 @@ def choose_language(folder: StartFolder) -> list[str]:
     if language in get_args(Language):
         return ["--language", language]
     return []
+
+
+def ask_for_labels(folder: StartFolder, instruction: str) -> None:
+    """Print how to label, and the command that reads the labels."""
+    start = ["localjudge", "start", *folder.data]
+    if folder != StartFolder.find(folder.data, None):
+        start += ["--out", str(folder.path)]
+    command = f"{shlex.join([*start, '--labels'])} FILE"
+    put(printable(f" next: {instruction}") + "\n")
+    put(printable(f" then, with the file that the page saves: {command}") + "\n")

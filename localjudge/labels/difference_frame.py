@@ -85,7 +85,7 @@ class DifferenceFrame(UnitFrame):
 
     @property
     def statements(self) -> int:
-        """The number of statements in both runs, also of those that change nothing."""
+        """The number of different statements in the two runs, with those that cancel."""
         return len(self._statements)
 
     def shares_of_samples(self, values: Floats) -> tuple[dict[str, float], dict[str, float]]:

@@ -50,7 +50,7 @@ def _describe_need(frame: DifferenceFrame, difference: float) -> str:
     if labels is not None:
         return f"a difference of {difference} takes about {numbered(labels, 'label')}"
     questions = questions_to_detect(frame, difference)
-    return f"a difference of {difference} takes about {questions:,} questions like these"
+    return f"a difference of {difference} takes more questions: about {questions:,} like these"
 
 
 def slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_first: bool) -> str:
@@ -59,7 +59,7 @@ def slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_f
     As many labels go to each slice of enough samples, and to all smaller ones together. The width
     is the one of n labels without a judge at a share of one half, 2 t 0.5 / sqrt(n). The first
     labels of a run are planned, so their intervals are ordinary ones; for later labels the last
-    look (`stats.looks`) counts.
+    look (`stats.sequence`) counts.
     """
     slices = 0
     statements = 0

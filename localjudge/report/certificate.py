@@ -65,7 +65,7 @@ _OWN_FILES = (
     LOCK,
 )
 """Files of a run, which a certificate never replaces."""
-CERTIFICATE_STYLES = ("base.css", "certificate.css")
+_STYLES = ("base.css", "certificate.css")
 _JUDGED_FIELDS = ("response", "reference", "retrieved_contexts")
 _LETTERS_OF_TITLE = 120
 _ROOM = {"MOST": 6, "FEW": 4}
@@ -108,9 +108,16 @@ def write_certificate(
     if isinstance(gates, str):
         gates = [gates]
     values = _values(run, title, messages, gates, by)
+    return write_values(path, "certificate.html", values, messages, when)
+
+
+def write_values(
+    path: Path, template: str, values: dict[str, Any], messages: Messages, when: str | None
+) -> Certificate:
+    """Write the values of a certificate as the page of this template."""
     parts = page_parts(
-        "certificate.html",
-        styles=CERTIFICATE_STYLES,
+        template,
+        styles=_STYLES,
         scripts=(),
         messages=messages,
         when=when or now(),

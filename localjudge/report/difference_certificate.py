@@ -17,25 +17,25 @@ from localjudge.errors import InputError
 from localjudge.judging.verify_labels import check_joint_labels
 from localjudge.labels.decisions import Decisions
 from localjudge.report.certificate import (
-    CERTIFICATE_STYLES,
     Certificate,
     cut_title,
     describe_run,
     gate_row,
     refuse_own_file,
     verify_command,
+    write_values,
 )
 from localjudge.report.certificate_text import describe_agreement
 from localjudge.report.messages import Messages
-from localjudge.report.private_page import page_parts, write_page
 from localjudge.run_directory.comparison_directory import COMPARISON, ComparisonDirectory
 from localjudge.run_directory.directory import LOCK
-from localjudge.run_directory.label_rows import LABELS, LabelRow, label_file, now
+from localjudge.run_directory.files import VERIFICATION
+from localjudge.run_directory.label_rows import LABELS, LabelRow, label_file
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Language
 from localjudge.words import as_typed, call, option
 
-_OWN_FILES = (COMPARISON, LABELS, LOCK)
+_OWN_FILES = (COMPARISON, LABELS, LOCK, VERIFICATION)
 _KEYS: Mapping[Outcome, str] = {
     "better": "difference.better",
     "worse": "difference.worse",
@@ -71,16 +71,7 @@ def write_difference_certificate(
     _refuse_file_of_comparison(comparison, path)
     messages = Messages(language)
     values = _values(comparison, runs, title, messages, gates)
-    parts = page_parts(
-        "difference.html",
-        styles=CERTIFICATE_STYLES,
-        scripts=(),
-        messages=messages,
-        when=when or now(),
-        **values,
-    )
-    write_page(path, parts, kind="certificate")
-    return Certificate(path, values["problems"], values["decisions_of_gates"])
+    return write_values(path, "difference.html", values, messages, when)
 
 
 def _refuse_file_of_comparison(comparison: ComparisonDirectory, path: Path) -> None:

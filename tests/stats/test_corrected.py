@@ -275,7 +275,6 @@ def test_a_change_drawn_from_both_runs_by_hand() -> None:
 
     Weights in B - A: the replaced statement 1/4 (H 0, sign -1), the new one 1/4 (H 1), the one that
     both have 1/2 - 1/4 = 1/4 (H 1, sign -1), the wrong one 1/4 (H 0): 0 + 1/4 - 1/4 + 0 = 0.
-    Without a judge's help (it says 1 to all), lambda is 1 for a constant judge of the signed units.
     """
     units = make_units([1, 1, 1, 1], [0, 1, 1, 0])
     units = units._replace(weights=np.full(4, 0.25), clusters=np.array([0, 0, 1, 1]))
