@@ -111,7 +111,7 @@ class SliceChange(Record):
     def judged(self) -> ScoreChanges | None:
         """The difference by the judges that views, gates and intervals use: of expected scores.
 
-        It is decided with fewer samples than the counted one.
+        Of faithfulness, it is decided with fewer samples than the counted one.
         """
         return self.expected or self.scores
 
