@@ -38,10 +38,10 @@ class ListedModel(Record):
 
 
 class ListedJury(Record):
-    """A registered jury: judges that decide together under one name, and one that cannot be used.
+    """A registered jury: judges that decide together under one name.
 
-    `size` and `needed_bytes` are of all its judges, of which one at a time is open, None if one
-    `missing` judge cannot be used.
+    `size` is the sum of its judges, `needed_bytes` the most of any, because one at a time is open.
+    Both are None if a judge, `missing`, cannot be used.
     """
 
     name: str
