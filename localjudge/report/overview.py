@@ -33,6 +33,7 @@ from localjudge.report.difference_claims import claims
 from localjudge.report.remarks import (
     calibration_lines,
     decidedness_line,
+    has_expected,
     metric_remarks,
     reading_lines,
     reason_lines,
@@ -94,6 +95,7 @@ def overview(
         "claims": _claims(checked.comparison),
         "finding": _findings(metrics),
         "metrics": metrics,
+        "with_expected": checked.labels is None and has_expected(run),
         "reasons": reason_lines(run),
         "gates": list(_gate_rows(checked.decisions)),
         "comparison": checked.comparison and _comparison(checked.comparison),
@@ -184,6 +186,7 @@ def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) ->
             "corrected": corrected,
             "needed": corrected and corrected.needed,
             "rows": rows,
+            "expected": summary.expected if headline.mean is not None else None,
             "counts": summary,
             "distribution": distributions[name],
             "marks": list(_marks(name, gates)),

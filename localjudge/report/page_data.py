@@ -1,11 +1,11 @@
 """The samples of a report, as blocks of data for the scripts of the page.
 
-    list          block: [id, question, group, outcomes, outcomes in the baseline] of samples,
-                  a few thousand in each
+    list          block: [id, question, group, outcomes, expected scores, outcomes in the
+                  baseline] of samples, a few thousand in each
     details       block: texts and verdicts of a few hundred samples, unpacked on demand
 
 A block is gzipped JSON in base64, so no user text in it can act on the page. An outcome is a score,
-"u", "f" or null.
+"u", "f" or null. An expected score is null without a score.
 """
 
 import base64
@@ -41,8 +41,8 @@ from localjudge.types import CONTEXT_FIELDS, Context, Sample, context_texts
 
 _SAMPLES_OF_A_LIST = 2_000
 _LETTERS_OF_DETAILS = 256 << 10
-_CERTAINTY_PLACE = 5
-_DIVISION_PLACE = 6
+_CERTAINTY_PLACE = 6
+_DIVISION_PLACE = 7
 """Positions in the entry of a sample, after its outcomes in the baseline."""
 _LabelledVerdict = tuple[VerdictRow, LabelledStatement | None]
 _MAX_QUESTION = 200
@@ -147,13 +147,20 @@ def _missing_score() -> RunDirectoryError:
 
 
 def _list_entry(run: RunRecord, sample: Sample, scores: Mapping[str, ScoreRow]) -> list[Any]:
-    """Return the id, question, group and outcomes of a sample."""
+    """Return the id, question, group, outcomes and expected scores of a sample."""
     question = sample.user_input or sample.response or sample.reference or ""
     group: str | None = None
     if run.cluster_of is not None:
         group = run.cluster_of[sample.id]
     outcomes = [_outcome(scores.get(metric)) for metric in run.summary.metrics]
-    return [sample.id, question[:_MAX_QUESTION], group, outcomes]
+    expected: list[float | None] = []
+    for metric in run.summary.metrics:
+        score = scores.get(metric)
+        if score is None or score.expected is None:
+            expected.append(None)
+        else:
+            expected.append(round(score.expected, _SCORE_DIGITS))
+    return [sample.id, question[:_MAX_QUESTION], group, outcomes, expected]
 
 
 def _extend(entry: list[Any], length: int) -> None:

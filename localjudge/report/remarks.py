@@ -264,6 +264,14 @@ def select_verdicts(run: RunRecord, metric: str | None) -> VerdictSummary:
     return verdict_summary(rows, run.summary.threshold_of(metric))
 
 
+def has_expected(run: RunRecord, metric: str | None = None) -> bool:
+    """Return whether a mean of expected scores differs from the mean."""
+    for summary in select_metrics(run, metric).values():
+        if number(summary.expected) != number(summary.mean):
+            return True
+    return False
+
+
 def select_metrics(run: RunRecord, metric: str | None) -> dict[str, MetricSummary]:
     """Return all metrics of a run, or one."""
     if metric is None:

@@ -16,6 +16,7 @@ from localjudge.report.label_views import label_remarks
 from localjudge.report.next_step import next_step
 from localjudge.report.remarks import (
     detail_lines,
+    has_expected,
     judge_lines,
     reason_lines,
     remarks,
@@ -48,7 +49,8 @@ def summary_view(
     """
     labels = labels or read_run_labels(run)
     headings = ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
-    with_expected = labels is None and _has_expected(run, metric)
+    longest = max(map(len, select_metrics(run, metric)), default=0)
+    with_expected = labels is None and longest <= _LONGEST_NAME and has_expected(run, metric)
     notes: list[str] = []
     titles: list[str] = []
     if labels:
@@ -68,16 +70,6 @@ def summary_view(
     if details:
         notes += detail_lines(run, labels, metric)
     return Table(headings, rows, notes, titles=titles)
-
-
-def _has_expected(run: RunRecord, metric: str | None) -> bool:
-    """Return whether a mean of expected scores differs from the mean, and its column has room."""
-    if max(map(len, select_metrics(run, metric)), default=0) > _LONGEST_NAME:
-        return False
-    for summary in select_metrics(run, metric).values():
-        if number(summary.expected) != number(summary.mean):
-            return True
-    return False
 
 
 def _mean_rows(

@@ -139,6 +139,22 @@ def test_the_first_screen_matches_the_summary(scripted_run: ScriptedRun) -> None
     assert "2 samples, judged by scripted" in read
 
 
+def test_the_expected_mean_is_beside_the_mean(scripted_run: ScriptedRun) -> None:
+    """Statements of .9 and .4, and of .6: scores 1/2 and 1, expected .65 and .6: mean .625."""
+    rows = [{**ROW, "response": "It rains. It snows."}, {**ROW, "id": "b", "response": "It hails."}]
+    script = {"It rains.": 0.9, "It snows.": 0.4, "It hails.": 0.6}
+    run = scripted_run("run", rows, script, metrics=["faithfulness"])
+    read = PageReader(html(run))
+    cells = [attrs.get("data-label") for tag, attrs in read.elements if tag == "td"]
+    assert cells[:4] == ["Mean", "95 % interval", "Expected", "Distribution"]
+    words = " ".join(read.text.split())
+    assert "Metric Mean 95 % interval Expected Distribution Scored" in words
+    low, high = run["faithfulness"].ci95 or (0.0, 0.0)
+    assert f"{low:.3f} to {high:.3f} 0.625" in words
+    certain = scripted_run("certain", rows, dict.fromkeys(script, 1.0), metrics=["faithfulness"])
+    assert "Expected" not in in_words(html(certain))
+
+
 def test_drawings_show_mean_interval_and_distribution(scripted_run: ScriptedRun) -> None:
     """Scores 0, 1/2 and 1 on 200 units: the mean at 100; three of ten bins have one score each."""
     rows = [
@@ -158,6 +174,7 @@ def test_list_and_details_contain_every_sample(run: Run) -> None:
     read = PageReader(html(run))
     assert [row[0] for row in read.unpacked("list")] == [sample.id for sample in run.samples]
     assert [row[3] for row in read.unpacked("list")] == [[0.5, 0.0], [0.0, 0.0], ["u", 0.0]]
+    assert [row[4] for row in read.unpacked("list")] == [[0.5, 0.1], [0.1, 0.1], [None, 0.1]]
     good = read.unpacked("details")[0]
     assert good["metrics"]["context_recall"] == {
         "outcome": "1/2 = 0.500",
@@ -213,7 +230,7 @@ def test_texts_shared_with_the_baseline_are_stored_once(scripted_run: ScriptedRu
         metrics=["context_recall"],
     )
     read = PageReader(html(new, baseline=old))
-    assert [row[4] for row in read.unpacked("list")] == [[0.5], [0.5]]
+    assert [row[5] for row in read.unpacked("list")] == [[0.5], [0.5]]
     one, other = (sample["before"] for sample in read.unpacked("details"))
     assert (one["id"], one["texts"]) == ("a", {"response": "Yes. No."})
     assert (other["id"], other["texts"]) == ("b", {})

@@ -15,6 +15,7 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.report.html_page import write_report
 from localjudge.report.sample_views import sample_view
+from localjudge.report.worst_samples import worst_samples
 from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.words import printable, printable_lines
 from tests.report.conftest import ENOUGH, Open, corrected, labelled, print_lines
@@ -235,6 +236,26 @@ def test_samples_are_sorted_filtered_and_searched(open_page: Open, report: Path)
     page.get_by_label("Search").fill("NEEDLE 42.")
     expect(shown).to_have_text(re.compile("^1 of 70 samples"))
     assert ids(page) == ["sample 42"]
+
+
+def test_samples_have_the_order_of_the_terminal(open_page: Open, tmp_path: Path) -> None:
+    """One verdict each, .9, .45, .55, .1, .3 and .8: mean .517. Perfect samples are last."""
+    p_yes = {"a": 0.9, "b": 0.45, "c": 0.55, "d": 0.1, "e": 0.3, "f": 0.8}
+    data = []
+    for name in p_yes:
+        data.append({"id": name, "retrieved_contexts": ["x"], "response": f"It is {name}."})
+    script = {f"It is {name}.": probability for name, probability in p_yes.items()}
+    engine = ScriptedEngine(script)
+    run = evaluate(data, engine=engine, metrics=["faithfulness"], out=tmp_path / "run")
+    in_terminal = [score.sample_id for _, _, score in worst_samples(run, ["faithfulness"], 6)]
+    assert in_terminal == ["d", "e", "b"]
+    page = open_page(run.report())
+    assert ids(page) == [*in_terminal, "c", "f", "a"]
+    cell = page.locator("tbody td.score").first
+    expect(cell).to_have_text("0.000expected 0.100")
+    expect(page.get_by_role("status")).to_have_text(re.compile("mean 0.500 .*expected 0.517"))
+    page.get_by_label("Order").select_option("best")
+    assert ids(page) == ["a", "f", "c", "b", "e", "d"]
 
 
 def test_changed_samples_are_shown_side_by_side(open_page: Open, compared: Path) -> None:

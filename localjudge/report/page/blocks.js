@@ -20,12 +20,13 @@ async function unpacked({ node }) {
 /** All rows of the list, in the order of the data. */
 async function listedSamples() {
   const parts = await Promise.all(blocksOf("list").map(unpacked));
-  return parts.flat().map(([id, question, group, outcomes, before, disagreements, divided], number) => ({
+  return parts.flat().map(([id, question, group, outcomes, expected, before, disagreements, divided], number) => ({
     number,
     id,
     question,
     group,
     outcomes,
+    expected,
     before,
     disagreements,
     divided,

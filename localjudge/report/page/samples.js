@@ -167,12 +167,14 @@ class SampleList {
 
   #say(more) {
     const { name, judged } = this.#config.metrics[this.#chosen.metric];
-    const { scored, failed, undefined: without, mean } = inNumbers(this.#listed, this.#chosen.metric);
+    const { scored, failed, undefined: without, mean, expected } = inNumbers(this.#listed, this.#chosen.metric);
     const counts = `${grouped(scored)} scored, ${grouped(without)} undefined, ${grouped(failed)} failed`;
     const samples = this.#rows.length === 1 ? "sample" : "samples";
     const shown = `${grouped(this.#listed.length)} of ${grouped(this.#rows.length)} ${samples}`;
     const average = mean === null ? "" : `, mean ${threeDigits(mean)}${judged ? " by the judge" : ""}`;
-    this.#status.replaceChildren(`${shown}. `, inLine(name), `: ${counts}${average}${more ? `; ${more}` : ""}`);
+    const beside = expectedWords(expected, mean);
+    const figures = `${counts}${average}${beside ? `, ${beside}` : ""}`;
+    this.#status.replaceChildren(`${shown}. `, inLine(name), `: ${figures}${more ? `; ${more}` : ""}`);
   }
 
   #heading() {
@@ -206,7 +208,7 @@ class SampleList {
       element("span", { class: "question" }, inLine(row.question)),
     );
     const cells = row.outcomes.map((outcome, at) => {
-      const content = outcomeCell(outcome, row.before?.[at], this.#config.metrics[at]);
+      const content = outcomeCell(outcome, row.expected[at], row.before?.[at], this.#config.metrics[at]);
       return element("td", { class: columnClass(at, this.#chosen.metric) }, ...content);
     });
     const closed = element("tr", {}, element("th", { scope: "row" }, button), ...cells);
@@ -281,15 +283,23 @@ function breakable(name) {
   );
 }
 
-/** A score with a bar of its length, and its change. */
-function outcomeCell(outcome, before, { lowerIsBetter }) {
+/** The expected score or mean in words, "" if it is the counted one. */
+function expectedWords(expected, counted) {
+  if (expected === null || threeDigits(expected) === threeDigits(counted)) return "";
+  return `expected ${threeDigits(expected)}`;
+}
+
+/** A score with its expected score, a bar of its length, and its change. */
+function outcomeCell(outcome, expected, before, { lowerIsBetter }) {
   if (typeof outcome !== "number") return [element("span", { class: statusOf(outcome) }, STATUS_NAMES[statusOf(outcome)])];
   const bar = element("span", { class: "bar", "aria-hidden": "true" });
   bar.style.setProperty("--share", outcome);
   const moved = typeof before === "number" ? outcome - before : 0;
   const direction = moved > 0 === !lowerIsBetter ? "better" : "worse";
   const difference = moved ? element("span", { class: `moved ${direction}` }, signed(moved)) : null;
-  return [threeDigits(outcome), bar, difference].filter(Boolean);
+  const words = expectedWords(expected, outcome);
+  const beside = words ? element("span", { class: "expected" }, words) : null;
+  return [threeDigits(outcome), beside, bar, difference].filter(Boolean);
 }
 
 /** Print the worst samples opened. They are unpacked early because printing does not wait. */

@@ -14,11 +14,16 @@ function improvement(row, at, { lowerIsBetter }) {
   return lowerIsBetter ? then - now : now - then;
 }
 
-/** The quality of an outcome from 0 to 1, -1 if failed, null if undefined. */
+/**
+ * The quality of a sample by its expected score, which ties less: from 0 to 1, from 1 to 2 if its
+ * score is perfect, -1 if it failed, null if it is undefined.
+ */
 function goodness(row, at, { lowerIsBetter }) {
   const outcome = row.outcomes[at];
   if (typeof outcome !== "number") return outcome === "f" ? -1 : null;
-  return lowerIsBetter ? 1 - outcome : outcome;
+  const expected = row.expected[at] ?? outcome;
+  const isPerfect = outcome === (lowerIsBetter ? 0 : 1);
+  return (lowerIsBetter ? 1 - expected : expected) + Number(isPerfect);
 }
 
 /** Sort keys of rows, ascending; null comes last. */
@@ -89,10 +94,16 @@ function holds({ texts, before }, query) {
   return fields.some((field) => folded(field?.text ?? (typeof field === "string" ? field : "")).includes(query));
 }
 
-/** Counts and mean of the listed rows. */
+/** Counts and means of the listed rows. */
 function inNumbers(rows, metric) {
   const scores = rows.map((row) => row.outcomes[metric]).filter((outcome) => typeof outcome === "number");
   const failed = rows.filter((row) => row.outcomes[metric] === "f").length;
-  const mean = scores.length ? scores.reduce((sum, score) => sum + score, 0) / scores.length : null;
-  return { scored: scores.length, failed, undefined: rows.length - scores.length - failed, mean };
+  const expected = rows.map((row) => row.expected[metric]).filter((score) => score !== null);
+  const counts = { scored: scores.length, failed, undefined: rows.length - scores.length - failed };
+  return { ...counts, mean: meanOf(scores), expected: meanOf(expected) };
+}
+
+/** The mean of numbers, null without any. */
+function meanOf(scores) {
+  return scores.length ? scores.reduce((sum, score) => sum + score, 0) / scores.length : null;
 }
