@@ -305,13 +305,13 @@ class _BothRuns:
         difference = self._sampling.difference(before, after, clusters)
         improved, worsened, tied = count_changes(before, after)
         smallest_detectable = None
-        if difference.limits is not None:
+        if difference.ci95 is not None:
             smallest_detectable = smallest_detectable_difference(difference)
         return ScoreChanges(
             before=math.fsum(before) / len(before),
             after=math.fsum(after) / len(after),
             difference=difference.mean,
-            ci95=difference.limits,
+            ci95=difference.ci95,
             method=difference.method,
             clusters=difference.clusters,
             improved=improved,
@@ -336,7 +336,7 @@ class _BothRuns:
             return None
         difference = paired_difference(before, after, clusters=clusters)
         improved, worsened, _ = count_changes(before, after)
-        limits = difference.limits
+        limits = difference.ci95
         if self._sampling.optional_stopping:
             limits = None
         return VerdictChanges(

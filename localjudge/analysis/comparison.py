@@ -15,7 +15,7 @@ from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.pairing import UnitChange
 from localjudge.metrics import catalog
 from localjudge.run_directory.differences import Difference, judges_differ, only_rounds
-from localjudge.stats.interval import Interval
+from localjudge.stats.interval import Mean
 from localjudge.stats.sequence import MIN_PLANNED_LABELS
 from localjudge.types import JudgeCard, Record
 from localjudge.words import numbered
@@ -135,7 +135,7 @@ class SliceChange(Record):
         return None
 
     @property
-    def interval(self) -> Interval | None:
+    def interval(self) -> Mean | None:
         """The interval of the quoted difference, None if it has no number."""
         judge = self.judge_interval
         corrected = self.headline
@@ -145,23 +145,21 @@ class SliceChange(Record):
             return judge
         if corrected.difference is None or corrected.ci95 is None:
             return judge
-        low, high = corrected.ci95
         return judge._replace(
-            mean=corrected.difference, low=low, high=high, clusters=corrected.clusters
+            mean=corrected.difference, ci95=corrected.ci95, clusters=corrected.clusters
         )
 
     @property
-    def judge_interval(self) -> Interval | None:
+    def judge_interval(self) -> Mean | None:
         if self.judged is None:
             return None
-        low, high = self.judged.ci95 or (-1.0, 1.0)
-        return Interval(
+        return Mean(
             mean=self.judged.difference,
-            low=low,
-            high=high,
+            ci95=self.judged.ci95,
             method=self.judged.method,
             n=self.compared,
             clusters=self.judged.clusters,
+            range=(-1.0, 1.0),
         )
 
 

@@ -22,12 +22,12 @@ from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
-    PredictionPowered,
     corrected_difference,
     covering,
     prediction_powered,
 )
 from localjudge.stats.distributions import CONFIDENCE
+from localjudge.stats.interval import Mean
 from localjudge.stats.paired import paired_difference
 from localjudge.stats.sequence import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.types import Record
@@ -250,7 +250,7 @@ def _cover(
         means_after.append(prediction_powered(after.units))
     change = covering(changes)
     remark = None
-    if change.limits is None:
+    if change.ci95 is None:
         first_before, first_after, first_look = people[0]
         fewest = min(len(first_before.counted), len(first_after.counted))
         remark = explain_missing_interval(first_look, fewest, change.clusters)
@@ -258,7 +258,7 @@ def _cover(
         "before": covering(means_before).mean,
         "after": covering(means_after).mean,
         "difference": change.mean,
-        "ci95": change.limits,
+        "ci95": change.ci95,
         "clusters": change.clusters,
         "remark": remark,
     }
@@ -286,7 +286,7 @@ def _estimate_change(
     look: Look,
     clusters_before: Clusters,
     clusters_after: Clusters,
-) -> PredictionPowered:
+) -> Mean:
     """Return the labels' difference if every statement has one, else corrected by the labels."""
     is_ordinary = look.confidence == CONFIDENCE
     if is_ordinary and before.is_complete and after.is_complete:
@@ -294,12 +294,11 @@ def _estimate_change(
         shares_after = after.frame.share_of_samples(after.units.human)
         numbers = list(clusters_after.values())
         if len(shares_before) == len(shares_after) == len(numbers):
-            interval = paired_difference(
+            return paired_difference(
                 [shares_before[sample] for sample in clusters_before],
                 [shares_after[sample] for sample in clusters_after],
                 clusters=numbers if len(set(numbers)) < len(numbers) else None,
             )
-            return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
     unshared = max(
         _weigh_unshared(before.frame, after.frame), _weigh_unshared(after.frame, before.frame)
     )

@@ -38,8 +38,8 @@ def decide_difference(comparison: RunComparison, name: str) -> Outcome:
     elif change.quoted.basis == "judge" and catalog.is_judged(name):
         outcome = "judge only"
     elif (
-        interval.limits
-        and (interval.low > 0 or interval.high < 0)
+        interval.ci95
+        and (interval.excludes_zero)
         and not (change.headline is not None and change.headline.has_gaps)
     ):
         outcome = "worse"
@@ -62,7 +62,7 @@ def count_missing_labels(change: MetricChange) -> int | None:
     labels = change.headline
     if interval is None or judge is None or labels is None:
         return None
-    if interval.low > 0 or interval.high < 0:
+    if interval.excludes_zero:
         return None
     needed = count_labels_to_decide(0, interval, judge, labels)
     if needed is None:

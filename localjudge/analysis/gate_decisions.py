@@ -31,7 +31,8 @@ from localjudge.analysis.slices import Slice
 from localjudge.labels.run_labels import RunLabels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import allowed_failures
-from localjudge.stats.interval import Interval
+from localjudge.stats.corrected import BY_LABELS
+from localjudge.stats.interval import Mean
 from localjudge.stats.paired import GateOutcome, decide, labels_needed, samples_to_decide
 from localjudge.types import Record
 from localjudge.words import numbered
@@ -39,8 +40,6 @@ from localjudge.words import numbered
 Undecided = Literal["pass", "fail"]
 
 NO_LABELS = "0 labels"
-BY_LABELS = "labels"
-"""Method of an interval by labels."""
 
 
 class GateDecision(Record):
@@ -136,9 +135,8 @@ def _decide_mean(
     judge = summary.interval
     failures = describe_failures(summary)
     if corrected and corrected.mean is not None and (corrected.ci95 or corrected.is_complete):
-        low, high = corrected.ci95 or (0.0, 1.0)
-        interval = Interval(
-            corrected.mean, low, high, BY_LABELS, summary.scored, corrected.clusters
+        interval = Mean(
+            corrected.mean, corrected.ci95, BY_LABELS, summary.scored, corrected.clusters
         )
         remarks = [corrected.contradiction, *_list_warnings(labels), failures]
         return _decide_on_interval(gate, interval, judge, corrected, labels, remarks)
@@ -216,8 +214,8 @@ def _without_interval(
 
 def _decide_on_interval(
     gate: Gate,
-    interval: Interval | None,
-    judge: Interval | None,
+    interval: Mean | None,
+    judge: Mean | None,
     corrected: Corrected | None,
     labels: RunLabels | None,
     remarks: Sequence[str | None],
@@ -259,7 +257,7 @@ def _decide_on_interval(
         outcome=outcome,
         passed=outcome == "pass",
         value=interval.mean,
-        ci95=interval.limits,
+        ci95=interval.ci95,
         samples=interval.n,
         samples_needed=larger_sample,
         corrected=corrected is not None,
@@ -270,7 +268,7 @@ def _decide_on_interval(
 
 
 def count_labels_to_decide(
-    threshold: float, interval: Interval, judge: Interval, corrected: Corrected
+    threshold: float, interval: Mean, judge: Mean, corrected: Corrected
 ) -> int | None:
     """Return the number of labels that would decide the gate at the same mean, or None."""
     labels = corrected.labels

@@ -14,7 +14,7 @@ from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.labelling_time import SECONDS_A_LABEL
 from localjudge.labels.run_labels import RunLabels
 from localjudge.run_directory.summary import MetricSummary
-from localjudge.stats.interval import Interval
+from localjudge.stats.interval import Mean
 from localjudge.words import numbered, option, signed, three_digits
 
 Corrected = CorrectedMean | CorrectedDifference
@@ -46,7 +46,7 @@ def describe_failures(summary: MetricSummary) -> str:
     return f"failed samples: {summary.failed:,}, with whose scores {mean}"
 
 
-def describe_interval(gate: Gate, interval: Interval, corrected: Corrected | None) -> str:
+def describe_interval(gate: Gate, interval: Mean, corrected: Corrected | None) -> str:
     write = _number_format(gate)
     mean = write(interval.mean)
     samples = numbered(interval.n, "sample")
@@ -60,7 +60,7 @@ def describe_interval(gate: Gate, interval: Interval, corrected: Corrected | Non
 
 def describe_shortage(
     gate: Gate,
-    interval: Interval,
+    interval: Mean,
     larger_sample: int | None,
     labels_to_decide: int | None,
     corrected: Corrected | None,

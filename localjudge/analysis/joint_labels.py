@@ -19,7 +19,8 @@ from localjudge.labels.difference_frame import DifferenceFrame
 from localjudge.labels.labelled_units import LabelledUnits, count_labels, label_units
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
-from localjudge.stats.corrected import PredictionPowered, corrected_change, covering
+from localjudge.stats.corrected import corrected_change, covering
+from localjudge.stats.interval import Mean
 from localjudge.stats.paired import paired_difference
 
 
@@ -100,7 +101,7 @@ def _estimate(
     labelled: LabelledUnits,
     clusters_before: Clusters,
     clusters_after: Clusters,
-) -> PredictionPowered:
+) -> Mean:
     """Return the difference by one annotator's labels.
 
     If every statement that changes the difference has one, it is the difference of the samples.
@@ -113,23 +114,22 @@ def _estimate(
     clusters = None
     if len(set(numbers)) < len(numbers):
         clusters = numbers
-    interval = paired_difference(
+    return paired_difference(
         [before[sample] for sample in clusters_before],
         [after[sample] for sample in clusters_after],
         clusters=clusters,
     )
-    return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
 
 
-def _describe(changes: Iterable[PredictionPowered], first: LabelledUnits) -> dict[str, Any]:
+def _describe(changes: Iterable[Mean], first: LabelledUnits) -> dict[str, Any]:
     """Return the fields of a difference that covers each annotator's."""
     change = covering(list(changes))
     remark = None
-    if change.limits is None:
+    if change.ci95 is None:
         remark = explain_missing_interval(first.look, len(first.counted), change.clusters)
     return {
         "difference": change.mean,
-        "ci95": change.limits,
+        "ci95": change.ci95,
         "clusters": change.clusters,
         "remark": remark,
     }

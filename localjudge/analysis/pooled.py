@@ -68,9 +68,9 @@ def _read_counts(run: RunRecord) -> dict[str, Counts]:
 
 def _pool(run: RunRecord, groups: Counts, ones: Counts, units: Counts) -> PooledShare:
     clusters = np.unique(groups, return_inverse=True)[1]
-    interval = share_interval(ones, units, clusters)
-    limits = interval.limits
+    share = share_interval(ones, units, clusters)
+    ci95 = share.ci95
     # The size of the largest sample to come is unknown, so that no confidence sequence is valid.
     if run.sampling.optional_stopping:
-        limits = None
-    return PooledShare(share=interval.mean, ci95=limits, units=interval.n, samples=len(ones))
+        ci95 = None
+    return PooledShare(share=share.mean, ci95=ci95, units=share.n, samples=len(ones))

@@ -40,7 +40,7 @@ from localjudge.labels.recommended_uses import (
     recommendation,
 )
 from localjudge.stats import agreement
-from localjudge.stats.interval import Interval, LabelledScores, mean_interval, statistic_intervals
+from localjudge.stats.interval import LabelledScores, Mean, mean_interval, statistic_intervals
 from localjudge.types import Answer, Attribution, Task, Use
 
 _COMPARE_WITH_LABELS = (
@@ -175,7 +175,7 @@ def measure_skill(items: Sequence[tuple[Probe, float]]) -> Skill:
     )
 
 
-def _measure_slope(rows: LabelledScores) -> Interval | None:
+def _measure_slope(rows: LabelledScores) -> Mean | None:
     """Return the calibration slope, or None if no line fits best."""
     try:
         slopes = statistic_intervals({"slope": agreement.calibration_slope}, rows)
@@ -233,7 +233,7 @@ def _check_skill(task: ProbedTask, skill: Skill) -> CheckResult:
 
 def _measure_sensitivity(
     items: Sequence[tuple[Probe, float]],
-) -> tuple[Interval | None, list[CheckResult]]:
+) -> tuple[Mean | None, list[CheckResult]]:
     """Return the share of minimal pairs with a lower probability for the changed statement."""
     p_yes_by_kind = {(item.passage, item.kind): p_yes for item, p_yes in items}
     clusters = []
@@ -291,10 +291,10 @@ def _measure_order(
     return flip_rate, [check]
 
 
-def limits_json(interval: Interval | None) -> dict[str, float | None] | None:
+def limits_json(interval: Mean | None) -> dict[str, float | None] | None:
     if interval is None:
         return None
-    low, high = interval.limits or (None, None)
+    low, high = interval.ci95 or (None, None)
     return {"value": interval.mean, "low": low, "high": high}
 
 

@@ -27,7 +27,7 @@ from localjudge.run_directory.manifest import Sampling
 from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import ALL_JUDGED, MetricSummary, allowed_failures
-from localjudge.stats.interval import Interval
+from localjudge.stats.interval import Mean
 from localjudge.stats.paired import (
     GateOutcome,
     decide,
@@ -236,7 +236,7 @@ class Stopping:
                 needed = self._extrapolate(interval, scored)
         return AimStatus(words, outcome != "undecided", needed)
 
-    def _extrapolate(self, interval: Interval, scored: int) -> int:
+    def _extrapolate(self, interval: Mean, scored: int) -> int:
         """Return the samples to judge for this number of scored ones."""
         return math.ceil(scored * len(self.positions) / interval.n)
 
@@ -278,7 +278,7 @@ def _are_decided(statuses: Sequence[AimStatus]) -> bool:
     return bool(statuses) and all(aim.decided for aim in statuses)
 
 
-def _describe(name: str, interval: Interval | None, *, signed: bool) -> str:
+def _describe(name: str, interval: Mean | None, *, signed: bool) -> str:
     """Return the mean and its limits, with signs for a difference."""
     if interval is None:
         return f"{name} -"
@@ -335,7 +335,7 @@ class BaselineScores:
         """Return whether all samples that the baseline has are judged."""
         return not self._waiting[metric]
 
-    def interval(self, metric: str) -> Interval | None:
+    def interval(self, metric: str) -> Mean | None:
         """Return the interval of the mean difference over the judged samples."""
         scores = self._scores[metric]
         places = sorted(scores)

@@ -27,11 +27,11 @@ from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
-    PredictionPowered,
     covering,
     labels_alone,
     labels_saved,
 )
+from localjudge.stats.interval import Mean
 from localjudge.stats.sequence import Look
 from localjudge.types import Record
 from localjudge.words import numbered, percent
@@ -269,7 +269,7 @@ def _estimate_mean(people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
     mean = covering(list(means.values()))
     fields: dict[str, Any] = {
         "mean": mean.mean,
-        "ci95": mean.limits,
+        "ci95": mean.ci95,
         "clusters": mean.clusters,
     }
     if len(means) > 1:
@@ -278,7 +278,7 @@ def _estimate_mean(people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
     fields |= _judge_rates(first)
     if first.is_complete:
         fields["remark"] = ONE_GROUP
-        if mean.limits:
+        if mean.ci95:
             fields["remark"] = ALL_LABELLED
         return fields
     alones = [labels_alone(units.units, units.look.confidence) for units in people.values()]
@@ -286,15 +286,15 @@ def _estimate_mean(people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
     fields["labels_saved"] = saved
     fields["labels_alone"] = _labelled_mean(covering(alones))
     fields["ppi_lambda"] = mean.ppi_lambda
-    if mean.limits is None:
+    if mean.ci95 is None:
         fields["remark"] = cannot_correct(first.frame) or _why_no_interval(first.look)
     elif not saved:
         fields["remark"] = NO_SAVING
     return fields
 
 
-def _labelled_mean(estimate: PredictionPowered) -> LabelledMean:
-    return LabelledMean(mean=estimate.mean, ci95=estimate.limits)
+def _labelled_mean(estimate: Mean) -> LabelledMean:
+    return LabelledMean(mean=estimate.mean, ci95=estimate.ci95)
 
 
 def _why_no_interval(look: Look) -> str:

@@ -26,8 +26,8 @@ from localjudge.stats.corrected import STRATA, strata_by_score
 from localjudge.stats.interval import (
     Floats,
     Indices,
-    Interval,
     LabelledScores,
+    Mean,
     Statistic,
     statistic_intervals,
 )
@@ -117,7 +117,7 @@ def _measure(
     return {name: _as_figure(interval) for name, interval in intervals.items()}
 
 
-def _as_figure(interval: Interval) -> Figure:
+def _as_figure(interval: Mean) -> Figure:
     return Figure(value=interval.mean, ci95=(interval.low, interval.high))
 
 

@@ -23,12 +23,11 @@ from localjudge.stats.agreement import mcnemar_test
 from localjudge.stats.corrected import (
     STRATA,
     JudgedUnits,
-    PredictionPowered,
     inclusion_probabilities,
     prediction_powered,
     strata_by_score,
 )
-from localjudge.stats.interval import mean_interval, share_interval
+from localjudge.stats.interval import Mean, mean_interval, share_interval
 from localjudge.stats.sequence import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.types import Record
 from localjudge.words import three_digits
@@ -82,7 +81,7 @@ class LabelledUnits(NamedTuple):
     is_complete: bool
     is_planned: bool
 
-    def estimate(self) -> PredictionPowered:
+    def estimate(self) -> Mean:
         """Return the mean of the labels if every statement has one, else the corrected mean."""
         if self.is_complete:
             confidence = self.look.confidence
@@ -91,15 +90,15 @@ class LabelledUnits(NamedTuple):
             if self.frame.is_pooled:
                 ones = labels.astype(np.int64)
                 clusters = np.unique(self.units.clusters, return_inverse=True)[1].reshape(-1)
-                interval = share_interval(ones, np.ones_like(ones), clusters, confidence)
+                mean = share_interval(ones, np.ones_like(ones), clusters, confidence)
             else:
                 shares = self.frame.means_of_samples(labels)
                 groups = self.frame.clusters_of_samples
                 is_grouped = len(np.unique(groups)) < len(groups)
-                interval = mean_interval(
+                mean = mean_interval(
                     shares, clusters=groups if is_grouped else None, confidence=confidence
                 )
-            return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
+            return mean._replace(ppi_lambda=0.0)
         return prediction_powered(self.units, self.look.confidence)
 
 

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 
 from localjudge.labels.judge_figures import FEW
 from localjudge.run_directory.calibration import Calibration
-from localjudge.stats.interval import Interval
+from localjudge.stats.interval import Mean
 from localjudge.types import USES, Use
 
 MIN_AUC = 0.65
@@ -41,12 +41,12 @@ class Skill(NamedTuple):
     rearrangements that change a verdict.
     """
 
-    auc: Interval
-    balanced_accuracy: Interval
-    bias: Interval
-    calibration_slope: Interval | None
+    auc: Mean
+    balanced_accuracy: Mean
+    bias: Mean
+    calibration_slope: Mean | None
     calibration_error: float
-    pair_sensitivity: Interval | None = None
+    pair_sensitivity: Mean | None = None
     order_flip_rate: float | None = None
 
     @property
@@ -89,11 +89,14 @@ def admit_by_labels(calibration: Calibration) -> Admission:
         return Admission((), (f"{needed}, the smallest number is {fewest}",))
     if not calibration.figures:
         return Admission((), ("all probabilities are equal",))
-    figures: dict[str, Interval] = {}
+    figures: dict[str, Mean] = {}
     for name, figure in (calibration.figures | calibration.held_out).items():
-        low, high = figure.ci95
-        figures[name] = Interval(
-            figure.value, low, high, "clustered bootstrap", labels.verdicts, labels.clusters
+        figures[name] = Mean(
+            figure.value,
+            figure.ci95,
+            "clustered bootstrap",
+            labels.verdicts,
+            labels.clusters,
         )
     skill = Skill(
         auc=figures["auc"],
@@ -160,10 +163,10 @@ def _reasons_by_accuracy(skill: Skill, use: Use) -> list[str]:
     return [f"balanced accuracy {accuracy}: the lower limit must be at least {minimum:.2f}"]
 
 
-def format_interval(interval: Interval, sign: Literal["", "+"] = "") -> str:
+def format_interval(interval: Mean, sign: Literal["", "+"] = "") -> str:
     """Format `0.78 [0.72, 0.83]`, `+0.21 [+0.15, +0.27]` or `0.78 (1 passage: no interval)`."""
     mean = f"{interval.mean:{sign}.2f}"
-    if interval.limits is None:
+    if interval.ci95 is None:
         return f"{mean} (1 passage: no interval)"
-    low, high = interval.limits
+    low, high = interval.ci95
     return f"{mean} [{low:{sign}.2f}, {high:{sign}.2f}]"

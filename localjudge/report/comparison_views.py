@@ -24,7 +24,7 @@ from localjudge.report.remarks import ALWAYS_VALID
 from localjudge.report.slice_views import EACH_ALONE, slice_name, uncorrected_slices
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.directory import excerpt
-from localjudge.stats.interval import Interval
+from localjudge.stats.interval import Mean
 from localjudge.stats.paired import samples_to_decide, smallest_detectable_difference
 from localjudge.stats.sequence import METHOD
 from localjudge.types import Label
@@ -214,8 +214,8 @@ def change_remarks(
     yield from _correction_remarks(change, runs)
     if interval is None:
         return
-    is_significant = interval.low > 0 or interval.high < 0
-    if interval.limits is None:
+    is_significant = interval.excludes_zero
+    if interval.ci95 is None:
         yield "significance unknown: all samples are in one group"
     elif not is_significant:
         yield _describe_no_difference(change, interval)
@@ -253,7 +253,7 @@ def _correction_remarks(change: MetricChange, runs: tuple[str, str]) -> Iterator
         yield f"warning: {corrected.contradiction}"
 
 
-def _describe_no_difference(change: MetricChange, interval: Interval) -> str:
+def _describe_no_difference(change: MetricChange, interval: Mean) -> str:
     """Return which differences could be detected, and the number of samples that would show one."""
     compared = numbered(change.compared, "sample")
     if change.headline:

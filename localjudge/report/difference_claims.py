@@ -141,9 +141,9 @@ def describe_labels(corrected: CorrectedDifference) -> str:
 def _describe_shortage(change: MetricChange) -> str:
     """Return what is missing to decide a difference of this size."""
     interval = change.interval
-    if interval is None or interval.limits is None:
+    if interval is None or interval.ci95 is None:
         return ""
-    if interval.low > 0 or interval.high < 0:  # the drawing has gaps
+    if interval.excludes_zero:  # the drawing has gaps
         assert change.headline is not None
         count = numbered(change.headline.passed_over, "drawn statement")
         return f"{count} without a label are too many to decide"

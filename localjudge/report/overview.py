@@ -291,7 +291,7 @@ def _comparison(comparison: RunComparison) -> Values:
     ends = [_MIN_SCALE]
     for name, change in comparison.metrics.items():
         interval = change.interval
-        limits = interval and interval.limits
+        limits = interval and interval.ci95
         ends += map(abs, limits or ())
         remarks = list(change_remarks(name, change, _RUNS, obstacles=comparison.obstacles(name)))
         if change.quoted.basis != "judge":

@@ -44,7 +44,7 @@ from localjudge.words import option
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from localjudge.stats.interval import Interval
+    from localjudge.stats.interval import Mean
 
 
 MANIFEST_VERSION = 1
@@ -87,7 +87,7 @@ class Sampling(Record):
         sizes = filter(None, (self.max_cluster_size, other.max_cluster_size))
         return self.model_copy(update={"max_cluster_size": max(sizes, default=None)})
 
-    def interval(self, values: "ArrayLike", clusters: Sequence[int] | None = None) -> "Interval":
+    def interval(self, values: "ArrayLike", clusters: Sequence[int] | None = None) -> "Mean":
         """Return the interval of the mean of `values` (n,) in [0, 1]."""
         from localjudge.stats.interval import mean_interval
         from localjudge.stats.sequence import sequence_interval
@@ -98,7 +98,7 @@ class Sampling(Record):
 
     def difference(
         self, before: "ArrayLike", after: "ArrayLike", clusters: "ArrayLike | None"
-    ) -> "Interval":
+    ) -> "Mean":
         """Return the interval of the mean difference of paired scores, after minus before."""
         from localjudge.stats.paired import paired_difference
 

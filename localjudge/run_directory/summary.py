@@ -13,10 +13,7 @@ from localjudge.run_directory.result_rows import Evaluation, VerdictRow
 from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, VerdictRule
 
 if TYPE_CHECKING:
-    from localjudge.stats.interval import Interval
-
-if TYPE_CHECKING:
-    from localjudge.stats.interval import Interval
+    from localjudge.stats.interval import Mean
 
 
 NEAR = 0.1
@@ -50,24 +47,22 @@ class MetricSummary(Record, extra="ignore"):
     expected_ci95: tuple[float, float] | None = None
 
     @property
-    def interval(self) -> "Interval | None":
-        from localjudge.stats.interval import Interval
+    def interval(self) -> "Mean | None":
+        from localjudge.stats.interval import Mean
 
         if self.mean is None:
             return None
         clusters = self.clusters or self.scored
-        low, high = self.ci95 or (0.0, 1.0)
-        return Interval(self.mean, low, high, self.method or "", self.scored, clusters)
+        return Mean(self.mean, self.ci95, self.method or "", self.scored, clusters)
 
     @property
-    def expected_interval(self) -> "Interval | None":
-        from localjudge.stats.interval import Interval
+    def expected_interval(self) -> "Mean | None":
+        from localjudge.stats.interval import Mean
 
         if self.expected is None:
             return None
         clusters = self.clusters or self.scored
-        low, high = self.expected_ci95 or (0.0, 1.0)
-        return Interval(self.expected, low, high, self.method or "", self.scored, clusters)
+        return Mean(self.expected, self.expected_ci95, self.method or "", self.scored, clusters)
 
 
 class VerdictSummary(Record, extra="ignore"):
@@ -232,7 +227,7 @@ class _MetricTotals:
             bounds = mean_bounds(self._values, self._failed)
         return MetricSummary(
             mean=interval and interval.mean,
-            ci95=interval and interval.limits,
+            ci95=interval and interval.ci95,
             scored=len(self._values),
             undefined=self._undefined,
             failed=self._failed,
@@ -240,10 +235,10 @@ class _MetricTotals:
             method=interval and interval.method,
             clusters=interval and interval.clusters,
             expected=expected and expected.mean,
-            expected_ci95=expected and expected.limits,
+            expected_ci95=expected and expected.ci95,
         )
 
-    def _interval(self, values: "array[float]") -> "Interval | None":
+    def _interval(self, values: "array[float]") -> "Mean | None":
         """Return the interval of the mean, or None without scores or with too many failures."""
         samples = len(self._values) + self._undefined + self._failed
         is_withheld = self._failed > allowed_failures(self._max_failed, samples)

@@ -29,7 +29,7 @@ import numpy as np
 
 from localjudge.errors import DataError
 from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
-from localjudge.stats.interval import Flags, Floats, Indices
+from localjudge.stats.interval import Flags, Floats, Indices, Mean
 
 STRATA = 5
 MAX_POINTS = 1 << 22
@@ -39,6 +39,8 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _GAP_DIGITS = 12
 MIN_CLUSTERS = 10
 """Labelled clusters that an interval needs."""
+BY_LABELS = "labels"
+"""Method of an interval of labelled units."""
 _MIN_LABELS_OF_STRATUM = 5
 _FLOAT_ERROR = 1e-12
 _MAX_LOGIT = 700.0  # exp(-700) is not 0
@@ -65,19 +67,10 @@ class JudgedUnits(NamedTuple):
         return (self.drawn > 0) & ~self.certain
 
 
-class PredictionPowered(NamedTuple):
-    """Corrected mean, limits (None for too few labelled clusters), lambda, labelled clusters."""
-
-    mean: float
-    limits: tuple[float, float] | None
-    ppi_lambda: float
-    clusters: int
-
-
 def prediction_powered(
     units: JudgedUnits,
     confidence: float | None = CONFIDENCE,
-) -> PredictionPowered:
+) -> Mean:
     """Return the corrected mean, with an interval unless `confidence` is None.
 
         L        1 1 0 0 1 1 0 0    the first four have H = 1 0 0 0 and v = 1/4
@@ -88,7 +81,7 @@ def prediction_powered(
     """
     estimate = _estimate(units)
     half_width = estimate.half_width(confidence)
-    limits = None
+    ci95 = None
     if half_width is not None:
         least = math.sqrt(estimate.unseen) / 2
         # On the logit scale: R. G. Newcombe (2001), American Statistician 55, 200-202.
@@ -97,41 +90,41 @@ def prediction_powered(
         on_logit = half_width / (centre * (1 - centre))
         low = _inverse_logit(logit - on_logit)
         high = _inverse_logit(logit + on_logit)
-        limits = min(low, max(0.0, estimate.mean)), max(high, min(1.0, estimate.mean))
-    mean = min(1.0, max(0.0, estimate.mean))
-    return PredictionPowered(mean, limits, estimate.ppi_lambda, estimate.clusters)
+        ci95 = min(low, max(0.0, estimate.mean)), max(high, min(1.0, estimate.mean))
+    mean = estimate.with_interval(ci95)
+    return mean._replace(mean=min(1.0, max(0.0, mean.mean)))
 
 
-def labels_alone(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> PredictionPowered:
+def labels_alone(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> Mean:
     """Return the mean of the labels, without the judge. Raises DataError without labels."""
     without_judge = np.where(units.certain, units.judged, 0.0)
     one_stratum = np.where(units.certain, 0, units.certain.any())
     return prediction_powered(units._replace(judged=without_judge, strata=one_stratum), confidence)
 
 
-def labels_saved(corrected: PredictionPowered, alone: PredictionPowered, labels: int) -> int | None:
+def labels_saved(corrected: Mean, alone: Mean, labels: int) -> int | None:
     """Return the extra labels for an interval of the same width without the judge, or None.
 
     n (width_alone / width)^2 - n
     """
-    if corrected.limits is None or alone.limits is None:
+    if corrected.ci95 is None or alone.ci95 is None:
         return None
-    width = corrected.limits[1] - corrected.limits[0]
-    width_alone = alone.limits[1] - alone.limits[0]
+    width = corrected.high - corrected.low
+    width_alone = alone.high - alone.low
     return max(0, round(labels * ((width_alone / width) ** 2 - 1)))
 
 
-def covering(estimates: Sequence[PredictionPowered]) -> PredictionPowered:
+def covering(estimates: Sequence[Mean]) -> Mean:
     """Return the smallest interval that covers the intervals of all annotators, and the midpoint of
     their means.
     """
     means = [estimate.mean for estimate in estimates]
-    limits = [estimate.limits for estimate in estimates if estimate.limits]
+    limits = [estimate.ci95 for estimate in estimates if estimate.ci95]
     around = None
     if len(limits) == len(estimates):
         lows, highs = zip(*limits, strict=True)
         around = (min(lows), max(highs))
-    return estimates[0]._replace(mean=(min(means) + max(means)) / 2, limits=around)
+    return estimates[0]._replace(mean=(min(means) + max(means)) / 2, ci95=around)
 
 
 def corrected_difference(
@@ -140,7 +133,7 @@ def corrected_difference(
     confidence: float | None = CONFIDENCE,
     *,
     unshared: float = 1.0,
-) -> PredictionPowered:
+) -> Mean:
     """Return the corrected mean of `after` minus the corrected mean of `before`.
 
     Clusters have the same numbers in both, and their contributions are subtracted. `unshared` is
@@ -157,12 +150,9 @@ def corrected_difference(
         clusters=min(new.clusters, old.clusters),
         unseen=new.unseen + old.unseen,
         strata=max(new.strata, old.strata),
+        labels=min(new.labels, old.labels),
     )
-    half_width = difference.half_width_of_difference(confidence, unshared)
-    limits = None
-    if half_width is not None:
-        limits = _difference_limits(difference.mean, half_width)
-    return PredictionPowered(difference.mean, limits, new.ppi_lambda, difference.clusters)
+    return difference.as_difference(confidence, unshared)
 
 
 def corrected_change(
@@ -170,7 +160,7 @@ def corrected_change(
     signs: Floats,
     shares: Floats,
     confidence: float | None = CONFIDENCE,
-) -> PredictionPowered:
+) -> Mean:
     """Return the corrected difference of two means, from one drawing of the statements of both.
 
     The weights are what each unit adds to the difference if it counts 1, without the `signs`
@@ -187,21 +177,14 @@ def corrected_change(
     signed = units._replace(judged=signs * units.judged, human=signs * units.human)
     estimate = _estimate(signed, shares)
     most = min(1.0, float(units.weights.sum()))
-    half_width = estimate.half_width_of_difference(confidence, most)
-    limits = None
-    if half_width is not None:
-        limits = _difference_limits(estimate.mean, half_width)
-    return PredictionPowered(estimate.mean, limits, estimate.ppi_lambda, estimate.clusters)
-
-
-def _difference_limits(difference: float, half_width: float) -> tuple[float, float]:
-    return max(-1.0, difference - half_width), min(1.0, difference + half_width)
+    return estimate.as_difference(confidence, most)
 
 
 class _Estimate(NamedTuple):
     """Mean, lambda, contributions (clusters,), and what their variance needs.
 
-    `clusters` and `strata` are those with labels. `unseen` is the squared weight of an unseen unit.
+    `clusters` and `strata` are those with `labels`. `unseen` is the squared weight of an unseen
+    unit.
     """
 
     mean: float
@@ -210,6 +193,12 @@ class _Estimate(NamedTuple):
     clusters: int
     unseen: float
     strata: int
+    labels: int
+
+    def with_interval(self, ci95: tuple[float, float] | None) -> Mean:
+        return Mean(
+            self.mean, ci95, BY_LABELS, self.labels, self.clusters, ppi_lambda=self.ppi_lambda
+        )
 
     def half_width(self, confidence: float | None) -> float | None:
         quantile = self._quantile(confidence)
@@ -217,17 +206,19 @@ class _Estimate(NamedTuple):
             return None
         return quantile * math.sqrt(self._variance + self.unseen / 2)
 
-    def half_width_of_difference(self, confidence: float | None, unshared: float) -> float | None:
-        """Return the half width of a difference, of which a share of the weight is `unshared`.
+    def as_difference(self, confidence: float | None, unshared: float) -> Mean:
+        """Return the mean as a difference, of which a share of the weight is `unshared`.
 
         The limits of a mean are on the logit scale, which widens them near 0 and 1. Those of a
         difference are not, so that unseen units count twice as much.
         """
         quantile = self._quantile(confidence)
-        if quantile is None:
-            return None
-        by_unseen = min(quantile**2 * self.unseen, unshared**2)
-        return math.sqrt(quantile**2 * self._variance + by_unseen)
+        ci95 = None
+        if quantile is not None:
+            by_unseen = min(quantile**2 * self.unseen, unshared**2)
+            half_width = math.sqrt(quantile**2 * self._variance + by_unseen)
+            ci95 = max(-1.0, self.mean - half_width), min(1.0, self.mean + half_width)
+        return self.with_interval(ci95)._replace(range=(-1.0, 1.0))
 
     def _quantile(self, confidence: float | None) -> float | None:
         if confidence is None or self.clusters < MIN_CLUSTERS:
@@ -272,6 +263,7 @@ def _estimate(units: JudgedUnits, shares: Floats | None = None) -> _Estimate:
         clusters=len(np.unique(units.clusters[labelled])),
         unseen=float((v[labelled] ** 2).mean()),
         strata=len(np.unique(strata[labelled])),
+        labels=int(labelled.sum()),
     )
 
 

@@ -42,29 +42,37 @@ _PART_BITS = 32  # shares of a step are integers, so that sums are exact
 _BLOCK = 2**20
 
 
-class Interval(NamedTuple):
-    """A number with its confidence limits, of `n` samples in `clusters` independent draws.
+class Mean(NamedTuple):
+    """A mean, share or difference with its interval, of `n` values in `clusters` independent draws.
 
-    The confidence is 95 % unless the function was given another one.
+    `ci95` is None if they give no interval; `low` and `high` are then the ends of the `range` of
+    possible means. The confidence is 95 % unless the function was given another one. `ppi_lambda`
+    is the weight of the judge in a mean that labels correct, from 0 to 1.
     """
 
     mean: float
-    low: float
-    high: float
+    ci95: tuple[float, float] | None
     method: str
     n: int
     clusters: int
+    range: tuple[float, float] = (0.0, 1.0)
+    ppi_lambda: float | None = None
 
     @property
     def one_cluster(self) -> bool:
         return self.clusters == 1 < self.n
 
     @property
-    def limits(self) -> tuple[float, float] | None:
-        """Both limits, or None if the interval gives no information."""
-        if self.one_cluster:
-            return None
-        return self.low, self.high
+    def low(self) -> float:
+        return (self.ci95 or self.range)[0]
+
+    @property
+    def high(self) -> float:
+        return (self.ci95 or self.range)[1]
+
+    @property
+    def excludes_zero(self) -> bool:
+        return self.low > 0 or self.high < 0
 
 
 def mean_interval(
@@ -74,7 +82,7 @@ def mean_interval(
     resamples: int = RESAMPLES,
     seed: int = SEED,
     confidence: float = CONFIDENCE,
-) -> Interval:
+) -> Mean:
     """Return the interval of the mean of `values` (n,) in [0, 1] in these `clusters` (n,) of any
     comparable type.
 
@@ -97,7 +105,7 @@ def share_interval(
     units: Counts,
     clusters: Indices,
     confidence: float = CONFIDENCE,
-) -> Interval:
+) -> Mean:
     """Return the interval of the share of 1 among all units.
 
     Row i has `units[i]` units, `ones[i]` of them 1, in the cluster `clusters[i]`, numbered from 0.
@@ -143,7 +151,7 @@ def statistic_intervals(
     rows: LabelledScores,
     *,
     resamples: int = STATISTIC_RESAMPLES,
-) -> dict[str, Interval]:
+) -> dict[str, Mean]:
     """Return percentile intervals of several statistics of the same rows, on the same resamples.
 
     Bayesian bootstrap with percentile limits (B. Efron and R. J. Tibshirani (1993), An Introduction
@@ -297,16 +305,16 @@ def _interval(
     resamples: int,
     seed: int,
     tail: float,
-) -> Interval:
+) -> Mean:
     if draws.single and np.isin(draws.sums, (0.0, 1.0)).all():
         ones = int(draws.counts[draws.sums == 1].sum())
         low, high = clopper_pearson(ones, draws.clusters, tail)
-        return Interval(mean, low, high, "exact binomial", rows, draws.clusters)
+        return Mean(mean, (low, high), "exact binomial", rows, draws.clusters)
     if draws.clusters == 1 and not draws.single:
-        return Interval(mean, 0.0, 1.0, "one cluster", rows, draws.clusters)
-    low, high = _limits(draws, rows / draws.clusters, resamples, seed, tail)
+        return Mean(mean, None, "one cluster", rows, draws.clusters)
+    limits = _limits(draws, rows / draws.clusters, resamples, seed, tail)
     method = "bootstrap" if draws.single else "clustered bootstrap"
-    return Interval(mean, low, high, method, rows, draws.clusters)
+    return Mean(mean, limits, method, rows, draws.clusters)
 
 
 def _limits(
@@ -398,13 +406,12 @@ def _resample(
     return {name: np.concatenate(numbers) for name, numbers in blocks.items()}
 
 
-def _percentile_interval(mean: float, draws: Floats, rows: int, clusters: int) -> Interval:
+def _percentile_interval(mean: float, draws: Floats, rows: int, clusters: int) -> Mean:
     if clusters == 1 < rows:
-        return Interval(mean, -np.inf, np.inf, "one cluster", rows, clusters)
+        return Mean(mean, None, "one cluster", rows, clusters, range=(-np.inf, np.inf))
     method = "bootstrap"
     if clusters < rows:
         method = "clustered bootstrap"
     tail = tail_probability(CONFIDENCE)
-    low = quantile(draws, tail)
-    high = quantile(draws, 1 - tail)
-    return Interval(mean, low, high, method, rows, clusters)
+    limits = (quantile(draws, tail), quantile(draws, 1 - tail))
+    return Mean(mean, limits, method, rows, clusters)

@@ -26,7 +26,7 @@ from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
 from localjudge.stats.interval import (
     Draws,
     Floats,
-    Interval,
+    Mean,
     checked_values,
     exact_mean,
     group_draws,
@@ -45,10 +45,10 @@ Comparison = Literal[">=", ">", "<=", "<"]
 GateOutcome = Literal["pass", "fail", "undecided"]
 
 
-def decide(interval: Interval, comparison: Comparison, threshold: float) -> GateOutcome:
+def decide(interval: Mean, comparison: Comparison, threshold: float) -> GateOutcome:
     """Decide `mean <comparison> threshold` on the interval of a mean or of a paired difference."""
     if comparison in ("<=", "<"):
-        mirrored = interval._replace(mean=-interval.mean, low=-interval.high, high=-interval.low)
+        mirrored = interval._replace(mean=-interval.mean, ci95=(-interval.high, -interval.low))
         opposite: Comparison = ">=" if comparison == "<=" else ">"
         return decide(mirrored, opposite, -threshold)
     touching_passes = comparison == ">="
@@ -59,7 +59,7 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Gate
     return "undecided"
 
 
-def samples_to_decide(interval: Interval, threshold: float) -> int | None:
+def samples_to_decide(interval: Mean, threshold: float) -> int | None:
     """Return the total sample size that would decide an undecided gate at the same mean.
 
         n (half width / distance)^2,   or with the exponent 1.6 for a confidence sequence
@@ -78,8 +78,8 @@ def samples_to_decide(interval: Interval, threshold: float) -> int | None:
 
 
 def labels_needed(
-    corrected: Interval,
-    judge: Interval,
+    corrected: Mean,
+    judge: Mean,
     threshold: float,
     labels: int,
     statements: int,
@@ -123,7 +123,7 @@ def paired_difference(
     *,
     clusters: ArrayLike | None = None,
     max_cluster_size: int | None = None,
-) -> Interval:
+) -> Mean:
     """Return the interval of the mean difference of two scores (n,) in [0, 1], after minus before.
 
     `clusters` (n,) are of any comparable type. `max_cluster_size` is the size of the largest
@@ -141,16 +141,13 @@ def paired_difference(
     draws = group_draws(differences, clusters, lowest=-1.0)
     mean = exact_mean(differences)
     size = len(differences)
-    interval = Interval(mean, -1.0, 1.0, "one cluster", size, draws.clusters)
+    interval = Mean(mean, None, "one cluster", size, draws.clusters, range=(-1.0, 1.0))
     if interval.one_cluster:
         return interval
     below, above = _half_widths(draws, mean, size)
     method = "skewness-adjusted t" if draws.single else "clustered skewness-adjusted t"
-    return interval._replace(
-        low=max(-1.0, mean - below),
-        high=min(1.0, mean + above),
-        method=method,
-    )
+    limits = (max(-1.0, mean - below), min(1.0, mean + above))
+    return interval._replace(ci95=limits, method=method)
 
 
 def count_changes(before: ArrayLike, after: ArrayLike) -> tuple[int, int, int]:
@@ -164,7 +161,7 @@ def count_changes(before: ArrayLike, after: ArrayLike) -> tuple[int, int, int]:
     return improved, worsened, len(differences) - improved - worsened
 
 
-def smallest_detectable_difference(interval: Interval) -> float:
+def smallest_detectable_difference(interval: Mean) -> float:
     """Return the smallest true difference that 80 % of similar samples tell from 0.
 
         (z_confidence + z_power) h / z_confidence = 1.43 h,   h the larger half width
@@ -187,7 +184,7 @@ def _differences(before: ArrayLike, after: ArrayLike) -> Floats:
     return differences
 
 
-def _half_width(interval: Interval, *, below: bool) -> float:
+def _half_width(interval: Mean, *, below: bool) -> float:
     """Return the part of the interval below or above its mean."""
     if below:
         return interval.mean - interval.low

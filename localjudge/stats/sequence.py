@@ -41,7 +41,7 @@ from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import (
     Draws,
     Floats,
-    Interval,
+    Mean,
     checked_values,
     exact_mean,
     group_draws,
@@ -104,7 +104,7 @@ def sequence_interval(
     clusters: ArrayLike | None = None,
     largest: int = 1,
     lowest: float = 0.0,
-) -> Interval:
+) -> Mean:
     """Return the interval of the mean of `values` (n,) in [lowest, 1], valid for any stopping rule.
 
     `largest` is the size of the largest of the `clusters` (n,) in all of the data, or 1 without
@@ -118,7 +118,10 @@ def sequence_interval(
     high = 1.0 - (1.0 - lowest) * _low(mirrored, largest)
     low = math.floor(low * _PARTS) / _PARTS
     high = math.ceil(high * _PARTS) / _PARTS
-    return Interval(exact_mean(numbers), low, high, METHOD, len(numbers), draws.clusters)
+    mean = Mean(exact_mean(numbers), (low, high), METHOD, len(numbers), draws.clusters)
+    if mean.one_cluster:
+        return mean._replace(ci95=None, range=(low, high))
+    return mean
 
 
 def _low(draws: Draws, largest: int) -> float:

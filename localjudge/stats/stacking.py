@@ -22,8 +22,8 @@ from localjudge.stats.interval import (
     SEED,
     Floats,
     Indices,
-    Interval,
     LabelledScores,
+    Mean,
     canonical_groups,
     statistic_intervals,
 )
@@ -95,7 +95,7 @@ def log_loss(labels: Floats, probabilities: Floats, weights: Floats) -> Floats:
     return means
 
 
-def loss_difference(rows: LabelledScores, one: Floats, other: Floats) -> Interval:
+def loss_difference(rows: LabelledScores, one: Floats, other: Floats) -> Mean:
     """Return the log loss of `one` minus that of `other` with its interval, paired by row, over
     clusters.
     """

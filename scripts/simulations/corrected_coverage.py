@@ -226,11 +226,11 @@ def _looks_until_all(
     while labels < statements:
         look = look_at(labels, statements, planned)
         units = run.units(drawing, labels)
-        limits = prediction_powered(units, look.confidence).limits or (0.0, 1.0)
+        limits = prediction_powered(units, look.confidence).ci95 or (0.0, 1.0)
         misses.append(not limits[0] <= setting.truth <= limits[1])
         if labels == LABELS_AT:
             width = limits[1] - limits[0]
-            low, high = prediction_powered(units).limits or (0.0, 1.0)
+            low, high = prediction_powered(units).ci95 or (0.0, 1.0)
             ordinary = high - low
         if labels == planned:
             at_plan = float(misses[-1])
@@ -266,7 +266,7 @@ def _limits_at(
 ) -> list[tuple[float, float]]:
     drawing = run.draw(max(looks), generator)
     units = ((run.units(drawing, labels), confidence) for labels, confidence in looks.items())
-    return [prediction_powered(*powered).limits or (0.0, 1.0) for powered in units]
+    return [prediction_powered(*powered).ci95 or (0.0, 1.0) for powered in units]
 
 
 class SimulatedRun(NamedTuple):
@@ -384,7 +384,7 @@ def _limits_in_slices(
         units = (
             (part.units(of_part, abs(count), shares[mine]), level) for count, level in looks.items()
         )
-        results.append([prediction_powered(*powered).limits or (0.0, 1.0) for powered in units])
+        results.append([prediction_powered(*powered).ci95 or (0.0, 1.0) for powered in units])
     return results
 
 
@@ -412,7 +412,7 @@ def _pooled_limits(
         run.human, clusters=run.clusters, resamples=500, seed=int(generator.integers(2**31))
     )
     corrected = prediction_powered(units.units(drawing, setting.labels, shares))
-    return [(interval.low, interval.high), corrected.limits or (0.0, 1.0)]
+    return [(interval.low, interval.high), corrected.ci95 or (0.0, 1.0)]
 
 
 def _made_run(setting: Setting, pool: Pool, generator: np.random.Generator) -> SimulatedRun:
@@ -446,4 +446,4 @@ def _intervals(
     random_units = run.labelled(at_random, np.zeros(size, dtype=np.intp))
     units = run.units(run.draw(setting.labels, generator), setting.labels)
     means = labels_alone(random_units), prediction_powered(random_units), prediction_powered(units)
-    return [mean.limits or (0.0, 1.0) for mean in means]
+    return [mean.ci95 or (0.0, 1.0) for mean in means]

@@ -79,7 +79,7 @@ def _limits(
         units.append(run.units(drawing, setting.labels))
     unshared = float(before.weights[~is_shared].sum())
     change = corrected_difference(units[0], units[1], unshared=unshared)
-    return change.limits or (-1.0, 1.0)
+    return change.ci95 or (-1.0, 1.0)
 
 
 def _make_pair(

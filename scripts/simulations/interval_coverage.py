@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from localjudge.stats.interval import Floats, Interval
+from localjudge.stats.interval import Floats, Mean
 
 _STATEMENTS = 5
 _CONCENTRATION = 2.0
@@ -35,7 +35,7 @@ class Coverage(NamedTuple):
 
 
 Draw = Callable[[np.random.Generator, int, float], Drawn]
-Estimate = Callable[[Drawn, int], Interval]
+Estimate = Callable[[Drawn, int], Mean]
 
 
 def coverage(

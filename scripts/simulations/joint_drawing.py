@@ -17,7 +17,6 @@ from corrected_coverage import UNITS_OF_A_SAMPLE, Pool
 from localjudge.stats.corrected import (
     STRATA,
     JudgedUnits,
-    PredictionPowered,
     corrected_change,
     corrected_difference,
     draw,
@@ -25,7 +24,7 @@ from localjudge.stats.corrected import (
     inclusion_probabilities,
     strata_by_score,
 )
-from localjudge.stats.interval import Flags, Floats, Indices
+from localjudge.stats.interval import Flags, Floats, Indices, Mean
 from localjudge.stats.paired import paired_difference
 
 _STRATA_OF_DRAWING = 10
@@ -79,8 +78,8 @@ def measure_plans(
     """Measure the joint drawing, and one drawing from each run with half of the labels each."""
     generator = np.random.Generator(np.random.PCG64(seed))
     truth = _true_difference(rates, pool)
-    joint: list[PredictionPowered] = []
-    apart: list[PredictionPowered] = []
+    joint: list[Mean] = []
+    apart: list[Mean] = []
     for _ in range(repeats):
         answers = _make_answers(rates, pool, generator)
         joint.append(_estimate_together(answers, rates.labels, int(generator.integers(2**31))))
@@ -88,8 +87,8 @@ def measure_plans(
     return _held(joint, truth), _held(apart, truth)
 
 
-def _held(estimates: Sequence[PredictionPowered], truth: float) -> JointHeld:
-    limits = np.array([estimate.limits or (-1.0, 1.0) for estimate in estimates])
+def _held(estimates: Sequence[Mean], truth: float) -> JointHeld:
+    limits = np.array([estimate.ci95 or (-1.0, 1.0) for estimate in estimates])
     held = (limits[:, 0] <= truth) & (truth <= limits[:, 1])
     decided = (limits[:, 0] > 0) | (limits[:, 1] < 0)
     width = limits[:, 1] - limits[:, 0]
@@ -137,7 +136,7 @@ def _weights(sample: Indices, present: Flags, samples: int) -> Floats:
     return np.where(present, 1 / (sizes[sample] * samples), 0.0)
 
 
-def _estimate_together(answers: _Answers, labels: int, seed: int) -> PredictionPowered:
+def _estimate_together(answers: _Answers, labels: int, seed: int) -> Mean:
     changes = answers.after - answers.before
     changes[np.abs(changes) < _NO_WEIGHT] = 0.0
     counts = np.flatnonzero(changes)
@@ -152,18 +151,17 @@ def _estimate_together(answers: _Answers, labels: int, seed: int) -> PredictionP
     return corrected_change(units, np.where(changes < 0, -1.0, 1.0), answers.after)
 
 
-def _difference_of_labels(answers: _Answers) -> PredictionPowered:
+def _difference_of_labels(answers: _Answers) -> Mean:
     """Return the difference if everything that differs has a label."""
     samples = int(answers.sample.max()) + 1
     means = []
     for weights in (answers.before, answers.after):
         means.append(samples * np.bincount(answers.sample, weights * answers.human, samples))
         means[-1] = np.minimum(1.0, means[-1])  # without the last bits of sums
-    interval = paired_difference(means[0], means[1])
-    return PredictionPowered(interval.mean, interval.limits, 0.0, samples)
+    return paired_difference(means[0], means[1])
 
 
-def _estimate_apart(answers: _Answers, labels: int, seed: int) -> PredictionPowered:
+def _estimate_apart(answers: _Answers, labels: int, seed: int) -> Mean:
     units = []
     for weights in (answers.before, answers.after):
         present = np.flatnonzero(weights)

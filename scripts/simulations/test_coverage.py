@@ -19,7 +19,7 @@ from interval_coverage import (
 from joint_drawing import RATES, Rates, measure_plans
 from paired_coverage import SHAPES, measure
 
-from localjudge.stats.interval import Interval, mean_interval
+from localjudge.stats.interval import Mean, mean_interval
 
 pytestmark = pytest.mark.engine
 
@@ -31,7 +31,7 @@ CORRECTED_REPEATS = 150
 CORRECTED_TOLERANCE = 4 * math.sqrt(0.95 * 0.05 / CORRECTED_REPEATS)
 
 
-def estimate(drawn: Drawn, seed: int) -> Interval:
+def estimate(drawn: Drawn, seed: int) -> Mean:
     return mean_interval(drawn.values, clusters=drawn.clusters, resamples=200, seed=seed)
 
 
@@ -61,12 +61,11 @@ def test_interval_of_many_samples_is_not_too_wide(population: Draw, mean: float)
 
 
 def test_the_simulation_detects_an_overconfident_method() -> None:
-    def normal(drawn: Drawn, seed: int) -> Interval:
+    def normal(drawn: Drawn, seed: int) -> Mean:
         mean = drawn.values.mean()
         error = drawn.values.std(ddof=1) / math.sqrt(len(drawn.values))
-        return Interval(
-            mean, mean - 1.96 * error, mean + 1.96 * error, "normal", len(drawn.values), 0
-        )
+        limits = (mean - 1.96 * error, mean + 1.96 * error)
+        return Mean(mean, limits, "normal", len(drawn.values), 0)
 
     assert coverage(normal, any_number, 10, 0.95, repeats=REPEATS, seed=1).held < 0.8
 

@@ -7,11 +7,11 @@ import pytest
 from interval_coverage import yes_or_no
 from sequence_coverage import POPULATIONS, at, decided, first_exits, fixed_size
 
-from localjudge.stats.interval import Interval
+from localjudge.stats.interval import Mean
 from localjudge.stats.sequence import sequence_interval
 
 
-def limits(interval: Interval) -> tuple[float, float]:
+def limits(interval: Mean) -> tuple[float, float]:
     return interval.low, interval.high
 
 

@@ -243,7 +243,7 @@ def test_a_run_without_labels_is_as_before(lenient_run: Callable[..., Run]) -> N
     run = lenient_run()
     headline = choose_headline(run.summary.metrics[METRIC], None)
     interval = mean_interval([1.0] * 40)
-    assert headline == (1.0, interval.limits, "judge")
+    assert headline == (1.0, interval.ci95, "judge")
     assert summary_view(run).titles == []
     assert "labels_say" not in summary_values(run)["metrics"][METRIC]
 

@@ -99,7 +99,7 @@ def test_labels_of_nine_samples_decide_a_difference_only_if_all_statements_have_
     mean = corrected(before, after)
     assert (mean.difference, decision.value, decision.corrected, mean.clusters) == (0, 0, True, 9)
     assert decision.ci95 == mean.ci95
-    assert paired_difference([0.5] * 9, [0.5] * 9).limits == mean.ci95
+    assert paired_difference([0.5] * 9, [0.5] * 9).ci95 == mean.ci95
 
 
 def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:

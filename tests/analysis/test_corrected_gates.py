@@ -9,7 +9,7 @@ from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.ci import finished, run_markdown
-from localjudge.stats.interval import Interval
+from localjudge.stats.interval import Mean
 from localjudge.stats.paired import labels_needed
 from localjudge.words import signed
 from tests.analysis.conftest import label
@@ -68,7 +68,7 @@ def test_an_undecided_gate_says_how_many_labels_would_decide_it(scripted_run: Sc
     assert mean is not None
     threshold = round(low + 0.01, 3)
     decision = decided(run, f">={threshold}")
-    expected = labels_needed(Interval(mean, low, high, "", 300, 30), judge, threshold, 30, 600)
+    expected = labels_needed(Mean(mean, (low, high), "", 300, 30), judge, threshold, 30, 600)
     assert expected is not None
     assert (decision.outcome, decision.labels_needed, decision.samples_needed) == (
         "undecided",

@@ -57,7 +57,7 @@ def ordinary(run: Run, mean: CorrectedMean) -> tuple[float, float] | None:
     drawings = labelled_drawings(Decisions(rows), {METRIC: frame})[METRIC]
     units = label_units(frame, labels, drawings, [labels.keys()])
     assert len(units.counted) == mean.labels
-    return prediction_powered(units.units, CONFIDENCE).limits
+    return prediction_powered(units.units, CONFIDENCE).ci95
 
 
 def test_a_whole_sheet_has_an_ordinary_interval(judged_run: JudgedRun, tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_all_statements_read_at_once_have_the_ordinary_interval_of_a_mean(
         for number in range(40)
     ]
     expected = mean_interval(shares)
-    assert (mean.mean, mean.ci95) == (expected.mean, expected.limits)
+    assert (mean.mean, mean.ci95) == (expected.mean, expected.ci95)
     assert (mean.labels, mean.clusters, mean.is_complete, mean.is_planned) == (79, 40, True, True)
     assert mean.pooled is not None
     assert (
@@ -272,7 +272,7 @@ def test_all_statements_one_by_one_have_a_wider_interval(judged_run: JudgedRun) 
         sum(human(number, place) for place in range(1 + number % 3)) / (1 + number % 3)
         for number in range(40)
     ]
-    assert mean.ci95 == mean_interval(shares, confidence=1 - 0.03601).limits
+    assert mean.ci95 == mean_interval(shares, confidence=1 - 0.03601).ci95
 
 
 def test_labels_between_two_looks_ask_for_more_labels_first(judged_run: JudgedRun) -> None:

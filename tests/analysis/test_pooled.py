@@ -52,7 +52,7 @@ def test_a_pooled_share_counts_units_and_not_samples(scripted_run: ScriptedRun) 
     result = run["faithfulness"]
     assert result.mean == pytest.approx(4 / 9)
     expected = mean_interval([1, 1, 0, 0, 0, 0], clusters=["a", "b", "b", "b", "c", "c"])
-    assert result.pooled == PooledShare(share=2 / 6, ci95=expected.limits, units=6, samples=3)
+    assert result.pooled == PooledShare(share=2 / 6, ci95=expected.ci95, units=6, samples=3)
     assert run["context_precision"].pooled is None
 
 

@@ -280,7 +280,7 @@ def test_labels_saved_match_the_widths_of_corrected_intervals(noise: float) -> N
             certain,
         )
         widths = [
-            np.ptp(powered.limits or ())
+            np.ptp(powered.ci95 or ())
             for powered in (prediction_powered(units), labels_alone(units))
         ]
         by_widths.append(50 * ((widths[1] / widths[0]) ** 2 - 1))

@@ -13,7 +13,7 @@ from localjudge.doctor.probing import (
 )
 from localjudge.judge.probes import Probe, passages, probe_tasks, probes, rearranged
 from localjudge.labels.recommended_uses import Skill
-from localjudge.stats.interval import Interval
+from localjudge.stats.interval import Mean
 from localjudge.types import Answer, Task, Use
 from tests.doctor.scripted_judges import examinee_at_speed
 
@@ -226,11 +226,11 @@ def test_a_slow_judge_gets_items_for_five_minutes_but_at_least_eight_passages(
     ]
 
 
-def limits(low: float, mean: float | None = None, high: float | None = None) -> Interval:
+def limits(low: float, mean: float | None = None, high: float | None = None) -> Mean:
     mean = low if mean is None else mean
     if high is None:
         high = mean
-    return Interval(mean, low, high, "clustered bootstrap", 256, 32)
+    return Mean(mean, (low, high), "clustered bootstrap", 256, 32)
 
 
 def at_bounds(**changed: float) -> ProbeFigures:

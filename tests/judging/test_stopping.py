@@ -111,7 +111,7 @@ def test_a_run_stops_at_the_first_deciding_sample(stopped: Run) -> None:
         decide(sequence_interval(ordered[:k]), ">=", 0.6) for k in range(1, len(ordered) + 1)
     ]
     assert outcomes == ["undecided"] * (len(ordered) - 1) + ["pass"]
-    assert stopped["context_recall"].ci95 == sequence_interval(ordered).limits
+    assert stopped["context_recall"].ci95 == sequence_interval(ordered).ci95
     assert stopped["context_recall"].method == "confidence sequence"
 
 
@@ -227,7 +227,7 @@ def test_whole_groups_are_drawn(tmp_path: Path) -> None:
     names = [groups[row.sample_id] for row in rows]
     assert (
         run["context_recall"].ci95
-        == sequence_interval(np.array(values), clusters=names, largest=8).limits
+        == sequence_interval(np.array(values), clusters=names, largest=8).ci95
     )
     assert run.verify(engine=engine()).result == "bit-identical"
 
@@ -249,7 +249,7 @@ def test_a_time_budget_gives_the_ordinary_interval(tmp_path: Path) -> None:
     assert read_files(run, ROW_FILES) == read_files(drawn, ROW_FILES)
     assert run.summary.model_copy(update={"stopped": None}) == drawn.summary
     values = list(collect_scores(run).values())
-    assert run["context_recall"].ci95 == mean_interval(values).limits
+    assert run["context_recall"].ci95 == mean_interval(values).ci95
     more = judge(tmp_path / "run", Slow(says), budget="0.3s")
     assert more.summary.samples > count
     whole = judge(tmp_path / "run", budget="2h")
@@ -286,7 +286,7 @@ def test_a_difference_from_a_baseline_stops_a_run(tmp_path: Path) -> None:
         for name in in_order()[: run.summary.samples]
     ]
     expected = sequence_interval(differences, lowest=-1.0)
-    assert decision.ci95 == expected.limits
+    assert decision.ci95 == expected.ci95
     assert sequence_interval(differences[:-1], lowest=-1.0).low < 0.2
 
 

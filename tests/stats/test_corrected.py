@@ -14,7 +14,6 @@ from localjudge.errors import DataError
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
     JudgedUnits,
-    PredictionPowered,
     corrected_change,
     corrected_difference,
     draw,
@@ -25,7 +24,7 @@ from localjudge.stats.corrected import (
     strata_by_score,
     uncertainty,
 )
-from localjudge.stats.interval import Floats, Indices, Interval
+from localjudge.stats.interval import Floats, Indices, Mean
 from localjudge.stats.paired import labels_needed
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -58,9 +57,9 @@ def with_labels(count: int, labels: Sequence[float], of: int) -> list[float | No
     return [*labels[:count], *[None] * (of - count)]
 
 
-def width(of: PredictionPowered) -> float:
-    assert of.limits is not None
-    return of.limits[1] - of.limits[0]
+def width(of: Mean) -> float:
+    assert of.ci95 is not None
+    return of.ci95[1] - of.ci95[0]
 
 
 def test_the_prediction_powered_mean_by_hand() -> None:
@@ -72,7 +71,7 @@ def test_the_prediction_powered_mean_by_hand() -> None:
     units = make_units([1, 1, 0, 0, 1, 1, 0, 0], with_labels(4, [1, 0, 0, 0], 8))
     powered = prediction_powered(units)
     assert [powered.ppi_lambda, powered.mean] == pytest.approx([0.5, 0.25])
-    assert powered.limits is None
+    assert powered.ci95 is None
     assert labels_alone(units).mean == pytest.approx(0.25)
 
 
@@ -89,9 +88,9 @@ def test_an_interval_by_hand() -> None:
     limits    = 1 / (1 + exp(-(1.386294 -+ 2.224423))) = .301929, .973679
     """
     powered = prediction_powered(make_units([1] * 10, [1] * 8 + [0] * 2))
-    assert powered.limits == pytest.approx((0.301929, 0.973679), abs=2e-6)
+    assert powered.ci95 == pytest.approx((0.301929, 0.973679), abs=2e-6)
     assert (powered.ppi_lambda, powered.clusters) == (1, 10)
-    assert prediction_powered(make_units([1] * 9, [1] * 7 + [0] * 2)).limits is None
+    assert prediction_powered(make_units([1] * 9, [1] * 7 + [0] * 2)).ci95 is None
 
 
 @pytest.mark.parametrize(
@@ -155,22 +154,20 @@ def test_correction_properties_for_any_judge_and_labels(random: Random, size: in
         assert of_people.mean == pytest.approx(float((units.weights * human).sum()), abs=1e-12)
     corrected = prediction_powered(units)
     alone = labels_alone(units)
-    assert (
-        (corrected.limits is None) == (corrected.clusters < MIN_CLUSTERS) == (alone.limits is None)
-    )
-    low, high = corrected.limits or (0, 1)
+    assert (corrected.ci95 is None) == (corrected.clusters < MIN_CLUSTERS) == (alone.ci95 is None)
+    low, high = corrected.ci95 or (0, 1)
     assert 0 <= low <= corrected.mean + 1e-9
     assert corrected.mean - 1e-9 <= high <= 1
-    assert (labels_saved(corrected, alone, size) is None) == (corrected.limits is None)
+    assert (labels_saved(corrected, alone, size) is None) == (corrected.ci95 is None)
     order = random.sample(range(size), size)
     columns: list[Any] = [column[order] for column in units]
     turned = prediction_powered(JudgedUnits(*columns))
-    assert [turned.mean, *(turned.limits or ())] == pytest.approx(
-        [corrected.mean, *(corrected.limits or ())], abs=1e-9
+    assert [turned.mean, *(turned.ci95 or ())] == pytest.approx(
+        [corrected.mean, *(corrected.ci95 or ())], abs=1e-9
     )
     same = corrected_difference(units, units, unshared=0.0)
     assert same.mean == 0
-    assert same.limits in (None, (0, 0))
+    assert same.ci95 in (None, (0, 0))
 
 
 def test_an_error_free_pilot_still_has_an_interval_width() -> None:
@@ -179,7 +176,7 @@ def test_an_error_free_pilot_still_has_an_interval_width() -> None:
     assert width(prediction_powered(make_units([1] * 300 + [0] * 100, human))) > 2 * 1.96 / 50
     # Ten labels of one sample are one draw.
     units = make_units([1] * 20, [1] * 10 + [None] * 10, samples=[0] * 10 + list(range(1, 11)))
-    assert prediction_powered(units).limits is None
+    assert prediction_powered(units).ci95 is None
 
 
 @given(st.integers(12, 70), st.integers(10, 40), st.sampled_from([0.0, 1.0]))
@@ -190,8 +187,8 @@ def test_labels_that_all_agree_give_exactly_0_or_1(size: int, labels: int, answe
     units = make_units([answer] * size, human, strata=strata)
     for estimate in (prediction_powered(units), labels_alone(units)):
         assert estimate.mean == answer
-        assert estimate.limits is not None
-        assert estimate.limits[int(answer)] == answer
+        assert estimate.ci95 is not None
+        assert estimate.ci95[int(answer)] == answer
     assert corrected_difference(units, units).mean == 0
 
 
@@ -207,7 +204,7 @@ def test_units_without_a_judge_are_neither_corrected_nor_labelled() -> None:
     )
     powered = prediction_powered(units)
     assert [powered.mean, labels_alone(units).mean] == pytest.approx([0.375] * 2)
-    assert (powered.limits, powered.clusters) == (None, 4)
+    assert (powered.ci95, powered.clusters) == (None, 4)
 
 
 def test_a_correction_without_any_label_is_refused() -> None:
@@ -221,10 +218,10 @@ def test_labels_saved_by_hand() -> None:
 
     A perfect judge saves hundreds, with 50 of 1,000 statements labelled.
     """
-    halved, wide = (PredictionPowered(0.5, limits, 1, 50) for limits in ((0.45, 0.55), (0.4, 0.6)))
+    halved, wide = (Mean(0.5, limits, "", 50, 50) for limits in ((0.45, 0.55), (0.4, 0.6)))
     assert labels_saved(halved, wide, 50) == 150
     assert labels_saved(wide, halved, 50) == 0
-    assert labels_saved(halved._replace(limits=None), wide, 50) is None
+    assert labels_saved(halved._replace(ci95=None), wide, 50) is None
     truth = [float(random < 0.6) for random in np.random.default_rng(1).random(1_000)]
     worth = []
     for judged in ([1.0] * 1_000, truth):
@@ -248,9 +245,9 @@ def test_a_difference_by_hand() -> None:
     assert corrected_difference(old, new).mean == pytest.approx(0)
     better = corrected_difference(new, make_units([1] * 12, [1] * 12))
     assert better.mean == pytest.approx(0.25)
-    assert better.limits is not None
-    assert better.limits[0] < 0.25 < better.limits[1] <= 1
-    assert corrected_difference(old, make_units([1] * 9, [1] * 9)).limits is None
+    assert better.ci95 is not None
+    assert better.ci95[0] < 0.25 < better.ci95[1] <= 1
+    assert corrected_difference(old, make_units([1] * 9, [1] * 9)).ci95 is None
     # With other numbers of clusters, those that are only in one of them add to it alone.
     assert corrected_difference(old, make_units([1] * 20, [1] * 20)).mean == pytest.approx(0.25)
 
@@ -264,9 +261,9 @@ def test_a_difference_without_errors_among_the_labels_by_hand() -> None:
     units = make_units([1] * 60, with_labels(50, [1.0] * 60, 60))
     change = corrected_difference(units, units)
     assert change.mean == 0
-    assert change.limits == pytest.approx((-0.05684, 0.05684), abs=1e-5)
+    assert change.ci95 == pytest.approx((-0.05684, 0.05684), abs=1e-5)
     alike = corrected_difference(units, units, unshared=0.01)
-    assert alike.limits == pytest.approx((-0.01, 0.01))
+    assert alike.ci95 == pytest.approx((-0.01, 0.01))
 
 
 def test_a_change_drawn_from_both_runs_by_hand() -> None:
@@ -281,7 +278,7 @@ def test_a_change_drawn_from_both_runs_by_hand() -> None:
     signs = np.array([-1.0, 1.0, -1.0, 1.0])
     change = corrected_change(units, signs, np.array([0.25, 0.25, 0.25, 0.25]))
     assert change.mean == pytest.approx(0)
-    assert change.limits is None  # labels of two clusters
+    assert change.ci95 is None  # labels of two clusters
     # Three more pairs with the same answers in both runs make the same weights smaller.
     smaller = units._replace(weights=units.weights / 4, drawn=units.drawn / 4)
     better = smaller._replace(human=np.array([0.0, 1.0, 1.0, 1.0]))
@@ -299,9 +296,9 @@ def test_properties_of_a_change_for_any_judge_and_labels(random: Random, size: i
     change = corrected_change(units, signs, units.weights)
     mirrored = corrected_change(units, -signs, units.weights)
     assert mirrored.mean == pytest.approx(-change.mean, abs=1e-12)
-    if change.limits and mirrored.limits:
-        low, high = change.limits
-        assert mirrored.limits == pytest.approx((-high, -low), abs=1e-12)
+    if change.ci95 and mirrored.ci95:
+        low, high = change.ci95
+        assert mirrored.ci95 == pytest.approx((-high, -low), abs=1e-12)
         assert -1 <= low <= high <= 1
     same = corrected_change(units, np.ones(size), units.weights)
     assert min(1, max(0, same.mean)) == pytest.approx(prediction_powered(units).mean)
@@ -458,11 +455,11 @@ def test_the_corrected_difference_covers_the_truth(
         with_labels, drawn = judged_units(generator, old, sample, True, labels, None)
         second, _ = judged_units(generator, new, sample, False, labels, drawn if same else None)
         difference = corrected_difference(with_labels, second)
-        assert difference.limits is not None
+        assert difference.ci95 is not None
         truth = (
             0.0 if same else np.clip(after + hard, 0, 1).mean() - np.clip(0.7 + hard, 0, 1).mean()
         )
-        low, high = difference.limits
+        low, high = difference.ci95
         held += low <= truth <= high
         judges = float(
             (second.weights * second.judged).sum()
@@ -473,8 +470,8 @@ def test_the_corrected_difference_covers_the_truth(
     assert missed_by_judges > 150 / 2
 
 
-def interval(mean: float, low: float, high: float) -> Interval:
-    return Interval(mean, low, high, "bootstrap", 100, 100)
+def interval(mean: float, low: float, high: float) -> Mean:
+    return Mean(mean, (low, high), "bootstrap", 100, 100)
 
 
 def test_labels_needed_excludes_sampling_error() -> None:

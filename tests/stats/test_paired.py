@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.stats.interval import Interval, mean_interval
+from localjudge.stats.interval import Mean, mean_interval
 from localjudge.stats.paired import (
     Comparison,
     count_changes,
@@ -32,7 +32,7 @@ SHARES = st.sampled_from([0.0, 1 / 6, 0.2, 1 / 3, 0.5, 2 / 3, 0.8, 1.0]) | st.fl
 PAIRS = st.lists(st.tuples(SHARES, SHARES, st.integers(0, 5)), min_size=1, max_size=30)
 
 
-def interval(pairs: list[tuple[float, float, int]], *, clustered: bool = False) -> Interval:
+def interval(pairs: list[tuple[float, float, int]], *, clustered: bool = False) -> Mean:
     before, after, clusters = zip(*pairs, strict=True)
     if clustered:
         return paired_difference(before, after, clusters=clusters)
@@ -133,7 +133,7 @@ def test_equal_changes_leave_room_for_unseen_changes() -> None:
 
 def test_smallest_detectable_difference_by_hand() -> None:
     # 0.0196 = 1.96 standard errors of 0.01; (1.95996 + 0.84162) * 0.01 = 0.0280 (Cohen's tables).
-    change = Interval(0.0, -0.0196, 0.0196, "skewness-adjusted t", 100, 100)
+    change = Mean(0.0, (-0.0196, 0.0196), "skewness-adjusted t", 100, 100)
     assert smallest_detectable_difference(change) == pytest.approx(0.0280, abs=0.0001)
 
 
@@ -154,8 +154,8 @@ def test_the_smallest_detectable_difference_has_80_percent_power() -> None:
     assert shown / 400 == pytest.approx(0.8, abs=0.06)
 
 
-def decided_on(low: float, mean: float, high: float, n: int = 100) -> Interval:
-    return Interval(mean, low, high, "bootstrap", n, n)
+def decided_on(low: float, mean: float, high: float, n: int = 100) -> Mean:
+    return Mean(mean, (low, high), "bootstrap", n, n)
 
 
 @pytest.mark.parametrize(

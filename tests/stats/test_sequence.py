@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.stats import sequence
-from localjudge.stats.interval import DISTINCT, Floats, Interval
+from localjudge.stats.interval import DISTINCT, Floats, Mean
 from localjudge.stats.paired import samples_to_decide
 from localjudge.stats.sequence import FRACTIONS, METHOD, SHARES, sequence_interval
 
@@ -19,7 +19,7 @@ SCORES = st.lists(
 )
 
 
-def limits(interval: Interval) -> tuple[float, float]:
+def limits(interval: Mean) -> tuple[float, float]:
     return interval.low, interval.high
 
 
@@ -153,7 +153,7 @@ def test_binning_many_distinct_values_only_widens_the_interval() -> None:
 
 def test_planner_uses_the_shrink_rate_of_a_confidence_sequence() -> None:
     """From arm 0.2 to 0.1: 2^1.6 = 3.03 times the samples, and 2^2 = 4 times for a fixed number."""
-    interval = Interval(0.8, 0.6, 0.9, METHOD, 100, 100)
+    interval = Mean(0.8, (0.6, 0.9), METHOD, 100, 100)
     assert samples_to_decide(interval, 0.7) == 304
     assert samples_to_decide(interval._replace(method="bootstrap"), 0.7) == 400
 

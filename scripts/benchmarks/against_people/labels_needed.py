@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from localjudge.stats.corrected import JudgedUnits, PredictionPowered, prediction_powered
+from localjudge.stats.corrected import JudgedUnits, prediction_powered
 from localjudge.stats.corrected import labels_alone as mean_of_labels
-from localjudge.stats.interval import Flags, Floats
+from localjudge.stats.interval import Flags, Floats, Mean
 
 from .ratings import Rating, align
 
@@ -74,7 +74,7 @@ def _measure(groups: Sequence[_System], name: str, labels: int, drawings: int) -
         estimates = np.array([each.mean for each in means])
         order = np.argsort(-estimates + _TIE * rng.random(len(estimates)))
         in_order[drawing] = order[0] == truth[0], (order == truth).all()
-        widths += [each.limits[1] - each.limits[0] for each in means if each.limits]
+        widths += [each.ci95[1] - each.ci95[0] for each in means if each.ci95]
     best_first, all_in_order = in_order.mean(axis=0).tolist()
     return Ordering(name, labels, best_first, all_in_order, float(np.mean(widths)))
 
@@ -100,7 +100,7 @@ def _draw(system: _System, labels: int, rng: np.random.Generator) -> Flags:
     return chosen
 
 
-def _corrected(system: _System, name: str, chosen: Flags) -> PredictionPowered:
+def _corrected(system: _System, name: str, chosen: Flags) -> Mean:
     count = len(system.labels)
     judged = np.zeros(count)
     if name != ALONE:
