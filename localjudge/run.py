@@ -23,8 +23,8 @@ from localjudge.analysis.check import Check, check
 from localjudge.analysis.compare import MOVED_SAMPLES, compare
 from localjudge.analysis.comparison import Obstacle, RunComparison
 from localjudge.analysis.gate_decisions import Undecided
-from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.analysis.pooled import PooledShare, pooled_shares
+from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
@@ -52,6 +52,7 @@ from localjudge.resources import write_output
 from localjudge.run_directory import run_record
 from localjudge.run_directory.run_record import RunLike
 from localjudge.run_directory.summary import MetricSummary
+from localjudge.stats.interval import Mean, NoMean
 from localjudge.types import Language, notebook_html
 from localjudge.words import three_digits
 
@@ -74,9 +75,9 @@ class MetricResult(MetricSummary):
     pooled: PooledShare | None = None
 
     @property
-    def headline(self) -> Headline:
+    def headline(self) -> Mean | NoMean:
         """The mean to quote: by labels if they suffice, none while too few, else by the judge."""
-        return choose_headline(self, self.corrected)
+        return quote_mean(self, self.corrected)
 
 
 @notebook_html.register

@@ -9,13 +9,13 @@ RunComparison ── samples: SharedSamples      how many pairs, by which key
     └── by: SlicedChanges ── ComparedSlice ── SliceChange
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.pairing import UnitChange
 from localjudge.metrics import catalog
 from localjudge.run_directory.differences import Difference, judges_differ, only_rounds
-from localjudge.stats.interval import Mean
+from localjudge.stats.interval import Mean, NoMean
 from localjudge.stats.sequence import MIN_PLANNED_LABELS
 from localjudge.types import JudgeCard, Record
 from localjudge.words import numbered
@@ -70,18 +70,6 @@ class VerdictChanges(Record):
     ci95: tuple[float, float] | None
 
 
-Basis = Literal["labels", "too few labels", "judge"]
-"""What a difference is based on."""
-
-
-class QuotedDifference(NamedTuple):
-    """A difference with its interval, None if it has none, and what it is based on."""
-
-    difference: float | None
-    ci95: tuple[float, float] | None
-    basis: Basis
-
-
 class SliceChange(Record):
     """One metric on the samples of a slice with a score in both runs.
 
@@ -97,15 +85,21 @@ class SliceChange(Record):
     is_withheld: bool = False
 
     @property
-    def quoted(self) -> QuotedDifference:
+    def quoted(self) -> Mean | NoMean:
         """The difference by labels; without labels, by the judges; with too few, none."""
-        if self.headline:
-            return QuotedDifference(self.headline.difference, self.headline.ci95, "labels")
+        by_judge = self.by_judge
+        by_labels = self.headline
+        if by_judge and by_labels and by_labels.difference is not None:
+            return by_judge._replace(
+                mean=by_labels.difference,
+                ci95=by_labels.ci95,
+                clusters=by_labels.clusters,
+                basis="labels",
+                based_on=by_labels.in_words,
+            )
         if self.is_withheld:
-            return QuotedDifference(None, None, "too few labels")
-        if self.judged is None:
-            return QuotedDifference(None, None, "judge")
-        return QuotedDifference(self.judged.difference, self.judged.ci95, "judge")
+            return NoMean("too few labels", self.shortage)
+        return by_judge or NoMean()
 
     @property
     def judged(self) -> ScoreChanges | None:
@@ -135,22 +129,7 @@ class SliceChange(Record):
         return None
 
     @property
-    def interval(self) -> Mean | None:
-        """The interval of the quoted difference, None if it has no number."""
-        judge = self.judge_interval
-        corrected = self.headline
-        if self.is_withheld:
-            return None
-        if judge is None or corrected is None:
-            return judge
-        if corrected.difference is None or corrected.ci95 is None:
-            return judge
-        return judge._replace(
-            mean=corrected.difference, ci95=corrected.ci95, clusters=corrected.clusters
-        )
-
-    @property
-    def judge_interval(self) -> Mean | None:
+    def by_judge(self) -> Mean | None:
         if self.judged is None:
             return None
         return Mean(

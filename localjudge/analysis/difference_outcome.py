@@ -14,6 +14,7 @@ from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.analysis.gate_decisions import count_labels_to_decide
 from localjudge.labels.corrected_mean import NO_SHARE
 from localjudge.metrics import catalog
+from localjudge.stats.interval import NoMean
 
 Outcome = Literal[
     "better", "worse", "undecided", "judge only", "not comparable", "no scores", "equal"
@@ -25,7 +26,7 @@ def decide_difference(comparison: RunComparison, name: str) -> Outcome:
     change = comparison.metrics[name]
     obstacles = comparison.obstacles(name)
     samples = comparison.samples
-    interval = change.interval
+    quoted = change.quoted
     outcome: Outcome = "undecided"
     if change.scores is None:
         outcome = "no scores"
@@ -33,17 +34,13 @@ def decide_difference(comparison: RunComparison, name: str) -> Outcome:
         outcome = "not comparable"
     elif samples.same_content == samples.paired and change.scores.tied == change.compared:
         outcome = "equal"
-    elif interval is None:
+    elif isinstance(quoted, NoMean):
         return outcome
-    elif change.quoted.basis == "judge" and catalog.is_judged(name):
+    elif quoted.basis == "judge" and catalog.is_judged(name):
         outcome = "judge only"
-    elif (
-        interval.ci95
-        and (interval.excludes_zero)
-        and not (change.headline is not None and change.headline.has_gaps)
-    ):
+    elif quoted.excludes_zero and not (change.headline and change.headline.has_gaps):
         outcome = "worse"
-        if (interval.low > 0) != catalog.lower_is_better(name):
+        if (quoted.low > 0) != catalog.lower_is_better(name):
             outcome = "better"
     return outcome
 
@@ -57,14 +54,12 @@ def can_be_corrected(name: str, change: MetricChange) -> bool:
 
 def count_missing_labels(change: MetricChange) -> int | None:
     """Return how many more labels would decide the difference, None if it is or none would."""
-    interval = change.interval
-    judge = change.judge_interval
+    quoted = change.quoted
+    judge = change.by_judge
     labels = change.headline
-    if interval is None or judge is None or labels is None:
+    if isinstance(quoted, NoMean) or judge is None or labels is None or quoted.excludes_zero:
         return None
-    if interval.excludes_zero:
-        return None
-    needed = count_labels_to_decide(0, interval, judge, labels)
+    needed = count_labels_to_decide(0, quoted, judge, labels)
     if needed is None:
         return None
     return max(1, needed - labels.labels)

@@ -26,12 +26,11 @@ from localjudge.analysis.gate_reasons import (
     explain_obstacles,
 )
 from localjudge.analysis.gates import Gate
-from localjudge.analysis.headline import withholds_mean
+from localjudge.analysis.quoted_mean import quote_mean, withholds_mean
 from localjudge.analysis.slices import Slice
 from localjudge.labels.run_labels import RunLabels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import allowed_failures
-from localjudge.stats.corrected import BY_LABELS
 from localjudge.stats.interval import Mean
 from localjudge.stats.paired import GateOutcome, decide, labels_needed, samples_to_decide
 from localjudge.types import Record
@@ -132,23 +131,21 @@ def _decide_mean(
     if part is not None:
         summary = part.metrics[gate.metric]
         corrected = part.corrected.get(gate.metric)
-    judge = summary.interval
+    judge = summary.by_judge
+    quoted = quote_mean(summary, corrected)
     failures = describe_failures(summary)
-    if corrected and corrected.mean is not None and (corrected.ci95 or corrected.is_complete):
-        interval = Mean(
-            corrected.mean, corrected.ci95, BY_LABELS, summary.scored, corrected.clusters
-        )
+    if corrected and isinstance(quoted, Mean) and quoted.basis == "labels":
         remarks = [corrected.contradiction, *_list_warnings(labels), failures]
-        return _decide_on_interval(gate, interval, judge, corrected, labels, remarks)
+        return _decide_on_mean(gate, quoted, judge, corrected, labels, remarks)
     if not of_run or not of_run.counts:
-        return _decide_on_interval(gate, judge, judge, None, labels, [failures])
+        return _decide_on_mean(gate, judge, judge, None, labels, [failures])
     if corrected is None or corrected.counts is None:
         reason = f"{NO_LABELS}; in the whole run, {of_run.counts.in_words}"
         return _without_interval(gate, reason, labels=0)
     description = corrected.contradiction or corrected.counts.in_words
     if not withholds_mean(corrected):
         remarks = [f"{corrected.remark}; {description}", failures]
-        return _decide_on_interval(gate, judge, judge, None, labels, remarks)
+        return _decide_on_mean(gate, judge, judge, None, labels, remarks)
     needed = None
     if corrected.needed is not None:
         needed = corrected.labelled + corrected.needed
@@ -173,13 +170,14 @@ def _decide_difference(
     if part is not None:
         change = part.metrics[gate.metric]
         unpaired = part.samples - part.paired
-    judge = change.judge_interval
-    if change.headline:
-        decision = _decide_on_interval(
-            gate, change.interval, judge, change.headline, labels, _list_warnings(labels)
+    judge = change.by_judge
+    quoted = change.quoted
+    if isinstance(quoted, Mean) and quoted.basis == "labels":
+        decision = _decide_on_mean(
+            gate, quoted, judge, change.headline, labels, _list_warnings(labels)
         )
     elif whole.corrected is None:
-        decision = _decide_on_interval(gate, judge, judge, None, labels, [])
+        decision = _decide_on_mean(gate, judge, judge, None, labels, [])
     else:
         corrected = change.corrected or CorrectedDifference(remark=NO_LABELS)
         contradiction = whole.corrected.contradiction
@@ -189,7 +187,7 @@ def _decide_difference(
         if change.is_withheld:
             decision = _without_interval(gate, remark, corrected.labels)
         else:
-            decision = _decide_on_interval(gate, judge, judge, None, labels, [remark])
+            decision = _decide_on_mean(gate, judge, judge, None, labels, [remark])
     return decision.model_copy(update={"unpaired": unpaired})
 
 
@@ -212,31 +210,31 @@ def _without_interval(
     )
 
 
-def _decide_on_interval(
+def _decide_on_mean(
     gate: Gate,
-    interval: Mean | None,
+    mean: Mean | None,
     judge: Mean | None,
     corrected: Corrected | None,
     labels: RunLabels | None,
     remarks: Sequence[str | None],
 ) -> GateDecision:
-    """Decide a gate on an interval by the `judge`, or on one that labels `corrected`.
+    """Decide a gate on the mean by the `judge`, or on one that labels `corrected`.
 
     It is undecided if too many drawn statements have no label. `remarks` follow the reason.
     """
-    if interval is None:
+    if mean is None:
         return _without_interval(gate, "no sample has a score")
-    outcome = decide(interval, gate.comparison, gate.threshold)
-    reason = describe_interval(gate, interval, corrected)
+    outcome = decide(mean, gate.comparison, gate.threshold)
+    reason = describe_interval(gate, mean)
     larger_sample = None
     labels_to_decide = None
     if outcome == "undecided":
-        larger_sample = samples_to_decide(interval, gate.threshold)
+        larger_sample = samples_to_decide(mean, gate.threshold)
         if larger_sample and judge and corrected:
-            labels_to_decide = count_labels_to_decide(gate.threshold, interval, judge, corrected)
-        if not interval.one_cluster:
+            labels_to_decide = count_labels_to_decide(gate.threshold, mean, judge, corrected)
+        if not mean.one_cluster:
             shortage = describe_shortage(
-                gate, interval, larger_sample, labels_to_decide, corrected, labels
+                gate, mean, larger_sample, labels_to_decide, corrected, labels
             )
             reason = f"{reason}: {shortage}"
     if labels and not corrected:
@@ -246,7 +244,7 @@ def _decide_on_interval(
         larger_sample = None
         statements = numbered(corrected.passed_over, "drawn statement")
         remarks = [f"{statements} behind it without a label are too many to decide", *remarks]
-    if interval.one_cluster or labels_to_decide:
+    if mean.one_cluster or labels_to_decide:
         larger_sample = None
     labels_used = None
     if corrected:
@@ -256,9 +254,9 @@ def _decide_on_interval(
         metric=gate.metric,
         outcome=outcome,
         passed=outcome == "pass",
-        value=interval.mean,
-        ci95=interval.ci95,
-        samples=interval.n,
+        value=mean.mean,
+        ci95=mean.ci95,
+        samples=mean.n,
         samples_needed=larger_sample,
         corrected=corrected is not None,
         labels=labels_used,
@@ -268,7 +266,7 @@ def _decide_on_interval(
 
 
 def count_labels_to_decide(
-    threshold: float, interval: Mean, judge: Mean, corrected: Corrected
+    threshold: float, mean: Mean, judge: Mean, corrected: Corrected
 ) -> int | None:
     """Return the number of labels that would decide the gate at the same mean, or None."""
     labels = corrected.labels
@@ -280,7 +278,7 @@ def count_labels_to_decide(
     elif corrected.is_planned:
         planned = labels
     statements_of_look = round(corrected.statements * look / labels)
-    needed = labels_needed(interval, judge, threshold, look, statements_of_look, planned)
+    needed = labels_needed(mean, judge, threshold, look, statements_of_look, planned)
     return needed and round(needed * labels / look)
 
 

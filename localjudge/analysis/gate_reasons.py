@@ -46,21 +46,21 @@ def describe_failures(summary: MetricSummary) -> str:
     return f"failed samples: {summary.failed:,}, with whose scores {mean}"
 
 
-def describe_interval(gate: Gate, interval: Mean, corrected: Corrected | None) -> str:
+def describe_interval(gate: Gate, mean: Mean) -> str:
     write = _number_format(gate)
-    mean = write(interval.mean)
-    samples = numbered(interval.n, "sample")
-    if interval.one_cluster:
-        return f"{mean}, {samples}, all in one group: a decision needs more groups"
-    words = f"{mean}, 95 % interval {write(interval.low)} to {write(interval.high)}, {samples}"
-    if corrected:
-        return f"corrected by {corrected.in_words}: {words}"
+    value = write(mean.mean)
+    samples = numbered(mean.n, "sample")
+    if mean.one_cluster:
+        return f"{value}, {samples}, all in one group: a decision needs more groups"
+    words = f"{value}, 95 % interval {write(mean.low)} to {write(mean.high)}, {samples}"
+    if mean.basis == "labels":
+        return f"corrected by {mean.based_on}: {words}"
     return words
 
 
 def describe_shortage(
     gate: Gate,
-    interval: Mean,
+    mean: Mean,
     larger_sample: int | None,
     labels_to_decide: int | None,
     corrected: Corrected | None,
@@ -83,7 +83,7 @@ def describe_shortage(
         needed = f"{labels_to_decide:,} labels ({numbered(minutes, 'minute')} more)"
     elif corrected:
         needed = f"{needed} with proportionally more labels"
-    condition = f"if the {quantity} stays at {_number_format(gate)(interval.mean)}"
+    condition = f"if the {quantity} stays at {_number_format(gate)(mean.mean)}"
     return f"too few {shortage} to decide; {condition}, about {needed} would decide it"
 
 

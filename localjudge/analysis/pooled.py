@@ -15,7 +15,7 @@ from array import array
 import numpy as np
 
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.stats.interval import Counts, share_interval
+from localjudge.stats.interval import Counts, Mean, share_interval
 from localjudge.types import Record
 
 
@@ -29,6 +29,10 @@ class PooledShare(Record):
     ci95: tuple[float, float] | None
     units: int
     samples: int
+
+    @property
+    def by_judge(self) -> Mean:
+        return Mean(self.share, self.ci95, "clustered bootstrap", self.units, self.samples)
 
 
 def pooled_shares(run: RunRecord) -> dict[str, PooledShare]:

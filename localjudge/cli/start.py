@@ -15,7 +15,7 @@ from typing import Literal
 
 import click
 
-from localjudge.analysis.headline import Headline, choose_headline
+from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.cli import options as cli
 from localjudge.cli.command import command
 from localjudge.cli.main import ExitCode
@@ -54,7 +54,7 @@ from localjudge.report.sentences import state_mean
 from localjudge.report.terminal import Table, number, put, show
 from localjudge.run_directory.examination import NOT_EXAMINED
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.summary import MetricSummary
+from localjudge.stats.interval import NoMean
 from localjudge.words import numbered, printable, printable_lines
 
 
@@ -288,27 +288,20 @@ def _describe_result(
     """Return the mean in words, and what new labels changed. Too few labels leave no mean."""
     summary = run.summary.metrics[metric]
     corrected = find_corrected(labels, metric)
-    headline = choose_headline(summary, corrected)
-    if headline.basis == "too few labels" and corrected:
-        return f"{metric}: {corrected.shortage or 'too few labels'}"
-    if headline.mean is None:
+    quoted = quote_mean(summary, corrected)
+    if quoted.basis == "too few labels":
+        return f"{metric}: {quoted.based_on}"
+    if isinstance(quoted, NoMean):
         return f"{metric} has no mean"
-    line = state_mean(metric, headline.mean, headline.ci95)
+    line = state_mean(metric, quoted)
     if labels is None:
         return f"{line}, by the judge only; no label yet"
-    if headline.basis == "judge" or corrected is None:
+    if quoted.basis == "judge":
         return f"{line}, by the judge only; {numbered(labels.statements, 'label')} so far"
-    change = _describe_change(summary, headline, find_corrected(labels_before, metric))
-    return f"{line}, by {corrected.in_words}{change}"
-
-
-def _describe_change(
-    summary: MetricSummary, headline: Headline, corrected_before: CorrectedMean | None
-) -> str:
-    """Return the mean before the new labels, or nothing if they did not change it."""
-    before = choose_headline(summary, corrected_before)
+    before = quote_mean(summary, find_corrected(labels_before, metric))
+    change = ""
     if before.basis != "labels":
-        return f"; {number(summary.mean)} is the mean by the judge only"
-    if before.mean != headline.mean:
-        return f"; it was {number(before.mean)} before the new labels"
-    return ""
+        change = f"; {number(summary.mean)} is the mean by the judge only"
+    elif before.mean != quoted.mean:
+        change = f"; it was {number(before.mean)} before the new labels"
+    return f"{line}, by {quoted.based_on}{change}"

@@ -204,7 +204,7 @@ class Stopping:
 
     def _check_gate(self, gate: Gate, summary: MetricSummary) -> AimStatus:
         name = gate.metric
-        interval = summary.interval
+        interval = summary.by_judge
         is_last = False
         failed_before = 0
         if gate.delta:

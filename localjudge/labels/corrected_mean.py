@@ -11,7 +11,9 @@ drawings are combined in proportion to their labels. Labels count at planned num
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import PlainSerializer
 
 from localjudge.labels.evidence_use import EvidenceUse, count_evidence_use
 from localjudge.labels.judge_figures import FEW
@@ -56,11 +58,12 @@ def labels_in_words(counted: int, labelled: int) -> str:
     return numbered(counted, "label")
 
 
-class LabelledMean(Record):
-    """A mean with its 95 % interval, by labels without the judge or corrected by one annotator."""
+def _write_briefly(mean: Mean) -> dict[str, Any]:
+    return {"mean": mean.mean, "ci95": mean.ci95}
 
-    mean: float
-    ci95: tuple[float, float] | None
+
+BriefMean = Annotated[Mean, PlainSerializer(_write_briefly)]
+"""A mean with two keys in JSON: by labels without the judge, or corrected by one annotator."""
 
 
 class CorrectedMean(Record):
@@ -92,9 +95,9 @@ class CorrectedMean(Record):
     next_look: int | None = None
     statements: int = 0
     labels_saved: int | None = None
-    labels_alone: LabelledMean | None = None
-    by_annotator: dict[str, LabelledMean] | None = None
-    pooled: LabelledMean | None = None
+    labels_alone: BriefMean | None = None
+    by_annotator: dict[str, BriefMean] | None = None
+    pooled: BriefMean | None = None
     unsettled: int = 0
     clusters: int = 0
     needed: int | None = None
@@ -253,14 +256,14 @@ def _missing_labels(units: LabelledUnits, seconds: float) -> dict[str, int]:
 
 def _estimate_pooled(
     frame: UnitFrame, labels: Iterable[Mapping[str, float]], matched: MatchedLabels
-) -> LabelledMean:
+) -> Mean:
     """Return the corrected share of all units of all samples, by each annotator's labels."""
     drawings = matched.drawings[frame.metric]
     estimates = []
     for human in labels:
         units = label_units(frame.pooled(), human, drawings, matched.plans)
         estimates.append(units.estimate())
-    return _labelled_mean(covering(estimates))
+    return covering(estimates)
 
 
 def _estimate_mean(people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
@@ -273,7 +276,7 @@ def _estimate_mean(people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
         "clusters": mean.clusters,
     }
     if len(means) > 1:
-        fields["by_annotator"] = {name: _labelled_mean(each) for name, each in means.items()}
+        fields["by_annotator"] = means
     name, first = next(iter(people.items()))
     fields |= _judge_rates(first)
     if first.is_complete:
@@ -284,17 +287,13 @@ def _estimate_mean(people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
     alones = [labels_alone(units.units, units.look.confidence) for units in people.values()]
     saved = labels_saved(means[name], alones[0], len(first.counted))
     fields["labels_saved"] = saved
-    fields["labels_alone"] = _labelled_mean(covering(alones))
+    fields["labels_alone"] = covering(alones)
     fields["ppi_lambda"] = mean.ppi_lambda
     if mean.ci95 is None:
         fields["remark"] = cannot_correct(first.frame) or _why_no_interval(first.look)
     elif not saved:
         fields["remark"] = NO_SAVING
     return fields
-
-
-def _labelled_mean(estimate: Mean) -> LabelledMean:
-    return LabelledMean(mean=estimate.mean, ci95=estimate.ci95)
 
 
 def _why_no_interval(look: Look) -> str:

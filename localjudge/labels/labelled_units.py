@@ -98,7 +98,7 @@ class LabelledUnits(NamedTuple):
                 mean = mean_interval(
                     shares, clusters=groups if is_grouped else None, confidence=confidence
                 )
-            return mean._replace(ppi_lambda=0.0)
+            return mean._replace(basis="labels", ppi_lambda=0.0)
         return prediction_powered(self.units, self.look.confidence)
 
 

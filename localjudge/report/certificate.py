@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from localjudge.analysis.check import Check, check
 from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.analysis.headline import Headline, choose_headline
+from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.judging.plan import FIRST_RUN
@@ -45,6 +45,7 @@ from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import NO_VALUE
 from localjudge.run_directory.summary import SUMMARY
+from localjudge.stats.interval import Basis
 from localjudge.types import Language
 from localjudge.words import as_typed, call, option
 
@@ -365,7 +366,7 @@ def gate_row(decision: GateDecision, messages: Messages) -> dict[str, Any]:
 
 
 def _slice_rows(run: RunRecord, by: str | None, messages: Messages) -> Iterator[dict[str, Any]]:
-    """Yield the headline of each metric in each slice by a column, if there is one."""
+    """Yield the quoted mean of each metric in each slice by a column, if there is one."""
     if by is None:
         return
     for part in slices(run, by).slices:
@@ -374,23 +375,23 @@ def _slice_rows(run: RunRecord, by: str | None, messages: Messages) -> Iterator[
             value = NO_VALUE
         for name, summary in part.metrics.items():
             corrected = part.corrected.get(name)
-            headline = choose_headline(summary, corrected)
+            quoted = quote_mean(summary, corrected)
             yield {
                 "value": value,
                 "metric": name,
                 "samples": part.samples,
-                "mean": headline.mean,
-                "interval": translate_interval(headline.ci95, messages),
-                "basis": _slice_basis(headline, corrected, messages),
+                "mean": quoted.mean,
+                "interval": translate_interval(quoted.ci95, messages),
+                "basis": _slice_basis(quoted.basis, corrected, messages),
             }
 
 
-def _slice_basis(headline: Headline, corrected: CorrectedMean | None, messages: Messages) -> str:
+def _slice_basis(basis: Basis, corrected: CorrectedMean | None, messages: Messages) -> str:
     """Return what the mean of a slice is based on: the judge, or labels."""
-    if corrected and headline.basis == "labels":
+    if corrected and basis == "labels":
         labels = count_labels(corrected, messages)
         return messages.plain("certificate.corrected", labels=labels)
-    if corrected and headline.basis == "too few labels":
+    if corrected and basis == "too few labels":
         labelled = 0
         if corrected.counts:
             labelled = corrected.counts.labelled

@@ -24,7 +24,7 @@ from localjudge.report.remarks import ALWAYS_VALID
 from localjudge.report.slice_views import EACH_ALONE, slice_name, uncorrected_slices
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.directory import excerpt
-from localjudge.stats.interval import Mean
+from localjudge.stats.interval import Mean, NoMean
 from localjudge.stats.paired import samples_to_decide, smallest_detectable_difference
 from localjudge.stats.sequence import METHOD
 from localjudge.types import Label
@@ -97,13 +97,7 @@ def _slice_table(changes: SlicedChanges, metric: str) -> Table:
         cells = [slice_name(part.value), f"{change.compared:,}/{part.samples:,}"]
         cells += quoted_cells(change)
         if is_labelled:
-            if change.headline:
-                basis = change.headline.in_words
-            elif change.is_withheld:
-                basis = change.shortage
-            else:
-                basis = "judge only"
-            cells.append(basis)
+            cells.append(change.quoted.based_on)
         rows.append(cells)
     corrected = [(part.value, part.metrics[metric].corrected) for part in changes.slices]
     notes = list(uncorrected_slices(corrected))
@@ -207,18 +201,17 @@ def change_remarks(
     `obstacles` are differences of the runs that may cause it. `runs` name the baseline and the new
     run.
     """
-    interval = change.interval
+    quoted = change.quoted
     if change.scores is None:
         yield change.withheld or "no sample has a score in both runs"
         return
     yield from _correction_remarks(change, runs)
-    if interval is None:
+    if isinstance(quoted, NoMean):
         return
-    is_significant = interval.excludes_zero
-    if interval.ci95 is None:
+    if quoted.ci95 is None:
         yield "significance unknown: all samples are in one group"
-    elif not is_significant:
-        yield _describe_no_difference(change, interval)
+    elif not quoted.excludes_zero:
+        yield _describe_no_difference(change, quoted)
     elif obstacles:
         cause = "the questions or references differ"
         if "judges" in obstacles:
@@ -227,10 +220,10 @@ def change_remarks(
         yield f"significant, but {cause} and {claim}"
     else:
         word = "worse"
-        if (interval.low > 0) != catalog.lower_is_better(name):
+        if (quoted.low > 0) != catalog.lower_is_better(name):
             word = "better"
         basis = ""
-        if change.headline is None and catalog.is_judged(name):
+        if quoted.basis == "judge" and catalog.is_judged(name):
             basis = ", by the judge only"
         yield f"{runs[1]} is {word} than {runs[0]} on samples like these{basis}"
     if change.unscored:
@@ -253,20 +246,20 @@ def _correction_remarks(change: MetricChange, runs: tuple[str, str]) -> Iterator
         yield f"warning: {corrected.contradiction}"
 
 
-def _describe_no_difference(change: MetricChange, interval: Mean) -> str:
+def _describe_no_difference(change: MetricChange, quoted: Mean) -> str:
     """Return which differences could be detected, and the number of samples that would show one."""
     compared = numbered(change.compared, "sample")
     if change.headline:
         compared += f" and {numbered(change.headline.labels, 'label')}"
-    smallest = smallest_detectable_difference(interval)
+    smallest = smallest_detectable_difference(quoted)
     if round(smallest, _DIGITS) == 0:
         return f"no difference, with {compared}"
     detectable = f"differences of {number(smallest)} or more"
     if smallest > 1:
         detectable = "no difference"
     line = f"not significant; with {compared}, {detectable} can be detected"
-    needed = samples_to_decide(interval, 0)
-    if not needed or not round(interval.mean, _DIGITS):
+    needed = samples_to_decide(quoted, 0)
+    if not needed or not round(quoted.mean, _DIGITS):
         return line
     samples = f"about {needed:,} samples"
     if change.headline:

@@ -147,7 +147,7 @@ def _describe_change(
     """Return the sentence about a metric, and its row: the quoted difference, and both means."""
     outcome = decide_difference(comparison, name)
     quoted = change.quoted
-    difference = _sign(quoted.difference, messages)
+    difference = _sign(quoted.mean, messages)
     interval = "-"
     if quoted.ci95:
         low, high = (_sign(limit, messages) for limit in quoted.ci95)

@@ -20,6 +20,7 @@ from localjudge.analysis.difference_outcome import (
 )
 from localjudge.judging.verify import REPORT
 from localjudge.run_directory.files import last_verification
+from localjudge.stats.interval import NoMean
 from localjudge.stats.paired import samples_to_decide
 from localjudge.words import call, numbered, signed
 
@@ -108,15 +109,15 @@ def _state(change: MetricChange) -> str:
     quoted = change.quoted
     if change.scores is None:
         return change.withheld or "no sample has a score in both runs"
-    if quoted.difference is None:
+    if isinstance(quoted, NoMean):
         contradiction = change.corrected and change.corrected.contradiction
         if contradiction:
-            return f"{contradiction} ({change.shortage})"
-        return change.shortage
+            return f"{contradiction} ({quoted.based_on})"
+        return quoted.based_on
     if quoted.ci95 is None:
-        return f"{signed(quoted.difference)}, without an interval: all samples are in one group"
+        return f"{signed(quoted.mean)}, without an interval: all samples are in one group"
     low, high = map(signed, quoted.ci95)
-    return f"{signed(quoted.difference)} ({low} to {high})"
+    return f"{signed(quoted.mean)} ({low} to {high})"
 
 
 def _describe_basis(change: MetricChange, outcome: Outcome) -> str:
@@ -140,15 +141,15 @@ def describe_labels(corrected: CorrectedDifference) -> str:
 
 def _describe_shortage(change: MetricChange) -> str:
     """Return what is missing to decide a difference of this size."""
-    interval = change.interval
-    if interval is None or interval.ci95 is None:
+    quoted = change.quoted
+    if isinstance(quoted, NoMean) or quoted.ci95 is None:
         return ""
-    if interval.excludes_zero:  # the drawing has gaps
+    if quoted.excludes_zero:  # the drawing has gaps
         assert change.headline is not None
         count = numbered(change.headline.passed_over, "drawn statement")
         return f"{count} without a label are too many to decide"
     missing = count_missing_labels(change)
-    samples = samples_to_decide(interval, 0)
+    samples = samples_to_decide(quoted, 0)
     if missing is not None:
         return f"about {numbered(missing, 'more label')} would decide it"
     if samples is None:

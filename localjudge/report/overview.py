@@ -15,8 +15,8 @@ from localjudge.analysis.check import Check
 from localjudge.analysis.comparison import RunComparison
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import Gate, parse_gate
-from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.analysis.pooled import pooled_shares
+from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.labelled_statements import disputed_statements
 from localjudge.labels.run_labels import RunLabels, find_corrected, how_to_label
@@ -38,10 +38,11 @@ from localjudge.report.remarks import (
     reading_lines,
     reason_lines,
 )
-from localjudge.report.sentences import pooled_for_page, pooled_sentence, state_headline
+from localjudge.report.sentences import pooled_for_page, pooled_sentence, state_quoted
 from localjudge.run_directory.files import LastVerification
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary
+from localjudge.stats.interval import Mean, NoMean
 from localjudge.types import readable
 from localjudge.words import numbered
 
@@ -166,22 +167,22 @@ def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) ->
     for name, summary in run.summary.metrics.items():
         corrected = find_corrected(labels, name)
         if name in withheld:
-            headline = Headline(None, None, "judge")
-            rows = [_mean_row(name, None, None)]
+            quoted: Mean | NoMean = NoMean()
+            rows = [_mean_row(name, quoted)]
         else:
-            headline = choose_headline(summary, corrected)
-            rows = list(_mean_rows(name, summary, headline, corrected))
+            quoted = quote_mean(summary, corrected)
+            rows = list(_mean_rows(name, summary, quoted, corrected))
         checked_labels = 0
-        if corrected and headline.basis == "labels":
+        if corrected and quoted.basis == "labels":
             checked_labels = corrected.labels
         yield {
             "name": name,
             "meaning": _meaning(name, run),
-            "basis": headline.basis,
-            "sentence": state_headline(name, headline, corrected),
+            "basis": quoted.basis,
+            "sentence": state_quoted(name, quoted, corrected),
             "contradiction": corrected and corrected.contradiction,
             "pooled": pooled_sentence(run, name, shares.get(name), corrected, pooled_for_page),
-            "judged": catalog.is_judged(name) and headline.basis == "judge",
+            "judged": catalog.is_judged(name) and quoted.basis == "judge",
             "checked": checked_labels,
             "corrected": corrected,
             "needed": corrected and corrected.needed,
@@ -217,29 +218,26 @@ def _marks(metric: str, gates: Sequence[Gate]) -> Iterator[tuple[float, str]]:
 
 
 def _mean_rows(
-    name: str, summary: MetricSummary, headline: Headline, corrected: CorrectedMean | None
+    name: str, summary: MetricSummary, quoted: Mean | NoMean, corrected: CorrectedMean | None
 ) -> Iterator[Values]:
-    """Yield the headline, then other means if labels correct it or are too few."""
-    yield _mean_row(name, headline.mean, headline.ci95)
-    if headline.basis == "too few labels":
-        yield _mean_row("judge only", summary.mean, summary.ci95)
-    elif corrected and headline.basis == "labels":
+    """Yield the quoted mean, then other means if labels correct it or are too few."""
+    yield _mean_row(name, quoted)
+    if quoted.basis == "too few labels":
+        yield _mean_row("judge only", summary)
+    elif corrected and quoted.basis == "labels":
         for annotator, mean in (corrected.by_annotator or {}).items():
-            yield _mean_row(f"by {annotator}", mean.mean, mean.ci95)
+            yield _mean_row(f"by {annotator}", mean)
         note = ""
         if corrected.labels_saved:
             note = f"saves about {numbered(corrected.labels_saved, 'label')}"
-        yield _mean_row("judge only", summary.mean, summary.ci95, note)
+        yield _mean_row("judge only", summary, note)
     if corrected and corrected.labels_alone:
-        labels_only = corrected.labels_alone
-        yield _mean_row("labels only", labels_only.mean, labels_only.ci95)
+        yield _mean_row("labels only", corrected.labels_alone)
 
 
-def _mean_row(
-    name: str, mean: float | None, interval: tuple[float, float] | None, note: str = ""
-) -> Values:
+def _mean_row(name: str, mean: Mean | NoMean | MetricSummary, note: str = "") -> Values:
     """Return a row in the table of means."""
-    return {"name": name, "mean": mean, "interval": interval, "note": note}
+    return {"name": name, "mean": mean.mean, "interval": mean.ci95, "note": note}
 
 
 def _meaning(name: str, run: RunRecord) -> str:
@@ -290,19 +288,18 @@ def _comparison(comparison: RunComparison) -> Values:
     changes: list[Values] = []
     ends = [_MIN_SCALE]
     for name, change in comparison.metrics.items():
-        interval = change.interval
-        limits = interval and interval.ci95
-        ends += map(abs, limits or ())
+        quoted = change.quoted
+        ends += map(abs, quoted.ci95 or ())
         remarks = list(change_remarks(name, change, _RUNS, obstacles=comparison.obstacles(name)))
-        if change.quoted.basis != "judge":
+        if quoted.basis != "judge":
             remarks.append("better, worse and same samples are counted by the judge only")
         changes.append(
             {
                 "name": name,
                 "scores": quoted_cells(change),
                 "counts": count_cells(name, change)[:4],
-                "difference": interval and interval.mean,
-                "interval": limits,
+                "difference": quoted.mean,
+                "interval": quoted.ci95,
                 "remarks": remarks,
             }
         )

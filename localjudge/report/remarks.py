@@ -123,7 +123,7 @@ def _advise_on_windows(run: RunRecord) -> str:
 
 def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
     """Yield why a metric has no interval, and what its failed samples could change."""
-    if metric.interval is not None and metric.interval.one_cluster:
+    if metric.by_judge is not None and metric.by_judge.one_cluster:
         yield (
             "warning: all samples are in one group, so there is no interval: name a column with "
             f"several groups with {option('cluster_by')}, or omit it"

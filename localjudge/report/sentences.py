@@ -6,8 +6,8 @@ about 66 % of all 312 sentences are supported by the documents (57 to 74)
 
 from collections.abc import Callable
 
-from localjudge.analysis.headline import Headline, choose_headline, withholds_mean
 from localjudge.analysis.pooled import PooledShare, pooled_shares
+from localjudge.analysis.quoted_mean import quote_mean, withholds_mean
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import find_corrected, read_run_labels
 from localjudge.metrics import catalog
@@ -15,22 +15,23 @@ from localjudge.metrics.metric import get_about
 from localjudge.report.remarks import select_metrics
 from localjudge.report.terminal import Table, number
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.stats.interval import Mean, NoMean
 from localjudge.words import percent
 
 Limits = tuple[float, float] | None
-Phrasing = Callable[[str, int, float, Limits], str]
+Phrasing = Callable[[str, Mean], str]
 _COUNTED = ("sentences", "documents", "citations")
 
 
-def state_mean(name: str, mean: float, ci95: Limits) -> str:
+def state_mean(name: str, mean: Mean) -> str:
     """Return the mean in the metric's words.
 
     For example, `about 9 % of the answers decline to answer (2 to 22)`.
     """
     headline = get_about(catalog.ours(name)).headline
     if headline:
-        return _with_limits(headline.format(f"about {percent(mean)} %"), ci95, percent)
-    return _with_limits(f"the mean of {name} is {number(mean)}", ci95, number)
+        return _with_limits(headline.format(f"about {percent(mean.mean)} %"), mean.ci95, percent)
+    return _with_limits(f"the mean of {name} is {number(mean.mean)}", mean.ci95, number)
 
 
 def _with_limits(clause: str, ci95: Limits, show: Callable[[float], str]) -> str:
@@ -40,21 +41,21 @@ def _with_limits(clause: str, ci95: Limits, show: Callable[[float], str]) -> str
     return f"{clause} ({low} to {high})"
 
 
-def state_headline(name: str, headline: Headline, corrected: CorrectedMean | None) -> str:
+def state_quoted(name: str, quoted: Mean | NoMean, corrected: CorrectedMean | None) -> str:
     """Return the sentence to quote for a metric, "" without a mean.
 
     With too few labels: `0 of 19 labelled statements are supported by the documents (19 labels, 20
     needed)`.
     """
-    if headline.basis == "too few labels" and corrected and corrected.counts:
-        says = corrected.contradiction or corrected.counts.in_words
-        return f"{says} ({corrected.shortage})"
-    if headline.mean is None:
+    if isinstance(quoted, Mean):
+        return state_mean(name, quoted)
+    if quoted.basis == "judge" or corrected is None or corrected.counts is None:
         return ""
-    return state_mean(name, headline.mean, headline.ci95)
+    says = corrected.contradiction or corrected.counts.in_words
+    return f"{says} ({quoted.based_on})"
 
 
-def state_pooled_share(name: str, units: int, share: float, ci95: Limits) -> str:
+def state_pooled_share(name: str, share: Mean) -> str:
     """Return the share in the metric's words.
 
     For example, `about 66 % of all 312 sentences are supported (57 to 74)`.
@@ -63,11 +64,11 @@ def state_pooled_share(name: str, units: int, share: float, ci95: Limits) -> str
     _, is_share, counted = headline.partition("{} of the ")
     if not is_share:
         counted = "units"
-    clause = f"about {percent(share)} % of all {units:,} {counted}"
-    return _with_limits(clause, ci95, percent)
+    clause = f"about {percent(share.mean)} % of all {share.n:,} {counted}"
+    return _with_limits(clause, share.ci95, percent)
 
 
-def pooled_for_page(name: str, units: int, share: float, ci95: Limits) -> str:
+def pooled_for_page(name: str, share: Mean) -> str:
     """Return the share in words for the report, below the question of the metric."""
     headline = get_about(catalog.ours(name)).headline
     noun = "units"
@@ -75,8 +76,8 @@ def pooled_for_page(name: str, units: int, share: float, ci95: Limits) -> str:
         if counted in headline:
             noun = counted
             break
-    clause = f"counting each of the {units:,} {noun} once, it is about {percent(share)} %"
-    return _with_limits(clause, ci95, percent)
+    clause = f"counting each of the {share.n:,} {noun} once, it is about {percent(share.mean)} %"
+    return _with_limits(clause, share.ci95, percent)
 
 
 def pooled_sentence(
@@ -93,14 +94,12 @@ def pooled_sentence(
     """
     if pooled is None or pooled.units == pooled.samples:
         return ""
-    share = pooled.share
-    ci95 = pooled.ci95
+    share = pooled.by_judge
     if corrected and corrected.pooled and corrected.pooled.ci95:
-        share = corrected.pooled.mean
-        ci95 = corrected.pooled.ci95
+        share = corrected.pooled._replace(n=pooled.units)
     elif corrected and withholds_mean(corrected):
         return ""
-    sentence = words(name, pooled.units, share, ci95)
+    sentence = words(name, share)
     if run.sampling.optional_stopping:
         sentence += ", without an interval, because scores stopped the run"
     return sentence
@@ -113,9 +112,8 @@ def two_means_view(run: RunRecord, *, metric: str | None = None) -> Table:
     lines: list[str] = []
     for name, summary in select_metrics(run, metric).items():
         corrected = find_corrected(labels, name)
+        quoted = quote_mean(summary, corrected)
         sentence = pooled_sentence(run, name, shares.get(name), corrected)
-        if sentence:
-            headline = choose_headline(summary, corrected)
-            mean = state_mean(name, headline.mean or 0.0, headline.ci95)
-            lines.append(f"{name}: {mean}; {sentence}")
+        if sentence and isinstance(quoted, Mean):
+            lines.append(f"{name}: {state_mean(name, quoted)}; {sentence}")
     return Table(notes=lines)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.headline import Basis, choose_headline
+from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.analysis.slices import Slice, Slices
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.report.remarks import ALWAYS_VALID, judge_lines, select_metrics
@@ -72,23 +72,14 @@ def _slice_cells(
 ) -> Iterator[str]:
     """Yield the cells of a metric in a slice, except for the name of the metric."""
     summary = part.metrics[metric]
-    corrected = part.corrected.get(metric)
-    headline = choose_headline(summary, corrected)
+    quoted = quote_mean(summary, part.corrected.get(metric))
     yield slice_name(part.value)
     yield f"{part.samples:,}"
-    yield from interval_cells(headline.mean, headline.ci95)
+    yield from interval_cells(quoted)
     if with_basis:
-        yield _slice_basis(headline.basis, corrected)
+        yield quoted.based_on
     for count in counted:
         yield f"{getattr(summary, count):,}"
-
-
-def _slice_basis(basis: Basis, corrected: CorrectedMean | None) -> str:
-    if basis == "judge" or corrected is None:
-        return "judge only"
-    if basis == "labels":
-        return corrected.in_words
-    return corrected.shortage or "no labels"
 
 
 def _slice_notes(run: RunRecord, slices: Slices, metrics: Iterable[str]) -> Iterator[str]:

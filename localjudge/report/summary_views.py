@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from localjudge.analysis.evidence_places import evidence_places
-from localjudge.analysis.headline import choose_headline
 from localjudge.analysis.missing_scores import missing_scores
 from localjudge.analysis.pooled import pooled_shares
+from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.report.label_views import label_remarks
@@ -82,23 +82,20 @@ def _mean_rows(
         expected = []
         if with_expected:
             expected.append(number(summary.expected))
-        yield name, *interval_cells(summary.mean, summary.ci95), *expected, *counts
+        yield name, *interval_cells(summary), *expected, *counts
         return
     corrected = labels.corrected.get(name)
-    headline = choose_headline(summary, corrected)
+    quoted = quote_mean(summary, corrected)
     label_cell = _labels_cell(corrected)
-    yield name, *interval_cells(headline.mean, headline.ci95), label_cell, *counts
-    if corrected is None or headline.basis == "judge":
+    yield name, *interval_cells(quoted), label_cell, *counts
+    if corrected is None or quoted.basis == "judge":
         return
     blanks = ("",) * len(counts)
     for annotator, mean in (corrected.by_annotator or {}).items():
-        cells = interval_cells(mean.mean, mean.ci95)
-        yield f"  by {excerpt(annotator)}", *cells, label_cell, *blanks
-    yield "  judge only", *interval_cells(summary.mean, summary.ci95), "", *blanks
-    labels_only = corrected.labels_alone
-    if labels_only:
-        cells = interval_cells(labels_only.mean, labels_only.ci95)
-        yield "  labels only", *cells, label_cell, *blanks
+        yield f"  by {excerpt(annotator)}", *interval_cells(mean), label_cell, *blanks
+    yield "  judge only", *interval_cells(summary), "", *blanks
+    if corrected.labels_alone:
+        yield "  labels only", *interval_cells(corrected.labels_alone), label_cell, *blanks
 
 
 def _labels_cell(corrected: CorrectedMean | None) -> str:
@@ -138,7 +135,9 @@ def summary_values(run: RunRecord) -> dict[str, Any]:
             values["metrics"][name]["corrected"] = corrected
         for name, summary in run.summary.metrics.items():
             mean = labels.corrected.get(name)
-            values["metrics"][name]["headline"] = choose_headline(summary, mean)._asdict()
+            quoted = quote_mean(summary, mean)
+            headline = {"mean": quoted.mean, "ci95": quoted.ci95, "basis": quoted.basis}
+            values["metrics"][name]["headline"] = headline
             values["metrics"][name]["labels_say"] = label_words(mean)
         values["labels"] = label_values
     return values

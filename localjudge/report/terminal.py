@@ -18,6 +18,8 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from localjudge.run_directory.summary import MetricSummary
+from localjudge.stats.interval import Mean, NoMean
 from localjudge.words import printable, three_digits
 
 _END_OF_LINE = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
@@ -42,12 +44,12 @@ def number(value: float | None) -> str:
     return three_digits(value)
 
 
-def interval_cells(mean: float | None, ci95: tuple[float, float] | None) -> tuple[str, str]:
+def interval_cells(mean: Mean | NoMean | MetricSummary) -> tuple[str, str]:
     """Return a mean and its interval as two cells."""
-    if ci95 is None:
-        return number(mean), "-"
-    low, high = map(number, ci95)
-    return number(mean), f"{low} - {high}"
+    if mean.ci95 is None:
+        return number(mean.mean), "-"
+    low, high = map(number, mean.ci95)
+    return number(mean.mean), f"{low} - {high}"
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class MetricSummary(Record, extra="ignore"):
     expected_ci95: tuple[float, float] | None = None
 
     @property
-    def interval(self) -> "Mean | None":
+    def by_judge(self) -> "Mean | None":
         from localjudge.stats.interval import Mean
 
         if self.mean is None:

@@ -39,8 +39,6 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _GAP_DIGITS = 12
 MIN_CLUSTERS = 10
 """Labelled clusters that an interval needs."""
-BY_LABELS = "labels"
-"""Method of an interval of labelled units."""
 _MIN_LABELS_OF_STRATUM = 5
 _FLOAT_ERROR = 1e-12
 _MAX_LOGIT = 700.0  # exp(-700) is not 0
@@ -197,7 +195,13 @@ class _Estimate(NamedTuple):
 
     def with_interval(self, ci95: tuple[float, float] | None) -> Mean:
         return Mean(
-            self.mean, ci95, BY_LABELS, self.labels, self.clusters, ppi_lambda=self.ppi_lambda
+            mean=self.mean,
+            ci95=ci95,
+            method="prediction-powered",
+            n=self.labels,
+            clusters=self.clusters,
+            basis="labels",
+            ppi_lambda=self.ppi_lambda,
         )
 
     def half_width(self, confidence: float | None) -> float | None:

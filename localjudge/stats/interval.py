@@ -15,7 +15,7 @@ Learned-Miller and P. S. Thomas (2019), arXiv:1905.06208; D. B. Rubin (1981), An
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,12 +42,16 @@ _PART_BITS = 32  # shares of a step are integers, so that sums are exact
 _BLOCK = 2**20
 
 
+Basis = Literal["judge", "labels", "too few labels"]
+
+
 class Mean(NamedTuple):
     """A mean, share or difference with its interval, of `n` values in `clusters` independent draws.
 
     `ci95` is None if they give no interval; `low` and `high` are then the ends of the `range` of
-    possible means. The confidence is 95 % unless the function was given another one. `ppi_lambda`
-    is the weight of the judge in a mean that labels correct, from 0 to 1.
+    possible means. The confidence is 95 % unless the function was given another one. A mean is
+    based on the judge or on labels, which `based_on` describes in words. `ppi_lambda` is the weight
+    of the judge in a mean that labels correct, from 0 to 1.
     """
 
     mean: float
@@ -56,6 +60,8 @@ class Mean(NamedTuple):
     n: int
     clusters: int
     range: tuple[float, float] = (0.0, 1.0)
+    basis: Basis = "judge"
+    based_on: str = "judge only"
     ppi_lambda: float | None = None
 
     @property
@@ -73,6 +79,15 @@ class Mean(NamedTuple):
     @property
     def excludes_zero(self) -> bool:
         return self.low > 0 or self.high < 0
+
+
+class NoMean(NamedTuple):
+    """No mean to quote: no sample has a score, or labels are too few, as `based_on` says."""
+
+    basis: Basis = "judge"
+    based_on: str = "judge only"
+    mean: None = None
+    ci95: None = None
 
 
 def mean_interval(

@@ -7,7 +7,7 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.check import check
-from localjudge.analysis.headline import choose_headline
+from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.analysis.slices import slices
 from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE
 from localjudge.labels.labelled_units import LabelCounts
@@ -241,9 +241,9 @@ def test_a_metric_without_a_headline_counts_labels_of_one() -> None:
 
 def test_a_run_without_labels_is_as_before(lenient_run: Callable[..., Run]) -> None:
     run = lenient_run()
-    headline = choose_headline(run.summary.metrics[METRIC], None)
+    headline = quote_mean(run.summary.metrics[METRIC], None)
     interval = mean_interval([1.0] * 40)
-    assert headline == (1.0, interval.ci95, "judge")
+    assert (headline.mean, headline.ci95, headline.basis) == (1.0, interval.ci95, "judge")
     assert summary_view(run).titles == []
     assert "labels_say" not in summary_values(run)["metrics"][METRIC]
 

@@ -195,7 +195,7 @@ def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(
     after = make_run(scripted_run, "b", other)
     both = change(before, after)
     labelled = [row for row in stored_labels(before.directory) if int(row.sample_id[1:]) % 3]
-    assert (both.headline, both.interval) == (None, both.judge_interval)
+    assert (both.headline, both.quoted) == (None, both.by_judge)
     remark = next(change_remarks(METRIC, both))
     assert re.findall(r"\d+", remark)[:2] == [str(len(labelled)), "50"]
     backwards = change(after, before).corrected
@@ -278,7 +278,7 @@ def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: Script
     text = "".join(page(after, checked, before))
     both = change(before, after)
     assert both.scores is not None
-    assert both.interval is not None
-    assert f">{signed(both.interval.mean)}<" in text
+    assert both.quoted.mean is not None
+    assert f">{signed(both.quoted.mean)}<" in text
     assert f">{signed(both.scores.difference)}<" not in text
     assert re.search("50 labels for the baseline .*50 labels for this run", text)

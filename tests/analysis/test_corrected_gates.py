@@ -62,7 +62,7 @@ def test_a_threshold_on_the_interval_s_bound_passes_only_or_equal(
 def test_an_undecided_gate_says_how_many_labels_would_decide_it(scripted_run: ScriptedRun) -> None:
     run = label(make_run(scripted_run, "run", samples=300), n=30)
     low, high = limits(run)
-    judge = run[METRIC].interval
+    judge = run[METRIC].by_judge
     mean = corrected_mean(run).mean
     assert judge is not None
     assert mean is not None

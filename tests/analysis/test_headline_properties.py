@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
-from localjudge.analysis.headline import choose_headline
+from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.analysis.slices import slices
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
@@ -120,14 +120,14 @@ def test_too_few_labels_leave_no_mean_in_any_view(
         assert not labels
         return
     mean = stored.corrected[METRIC]
-    headline = choose_headline(run.summary.metrics[METRIC], mean)
+    headline = quote_mean(run.summary.metrics[METRIC], mean)
     suffices = len(labels) == STATEMENTS or (
         len(labels) >= 20 and len({sample for sample, _ in labels}) >= 10
     )
     assert headline.basis == ("labels" if suffices else "too few labels")
     assert (headline.mean is not None) == suffices
     for part in slices(run, "unit").slices:
-        of_slice = choose_headline(part.metrics[METRIC], part.corrected.get(METRIC))
+        of_slice = quote_mean(part.metrics[METRIC], part.corrected.get(METRIC))
         wards = {place for place in labels if (int(place[0][1:]) < 9) == (part.value == "ward")}
         assert wards or of_slice.basis != "labels"
         assert not wards or of_slice.basis != "judge"

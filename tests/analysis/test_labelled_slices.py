@@ -434,8 +434,7 @@ def test_the_judge_s_difference_of_a_slice_is_not_quoted_against_labels(
     assert parts["big"].quoted.basis == "labels"
     small = parts["small"]
     assert small.scores is not None
-    assert small.quoted == (None, None, "too few labels")
-    assert small.interval is None
+    assert (small.quoted.mean, small.quoted.basis) == (None, "too few labels")
     assert re.fullmatch(r"\d+ labels? in one run, 20 needed", small.shortage)
     lines = print_lines(comparison_view(comparison))
     [line] = [line for line in lines if line.strip().startswith("small")]
@@ -452,7 +451,8 @@ def test_the_judge_s_difference_is_not_quoted_against_too_few_labels(
     before = label(departments("before"), label_text, n=10)
     after = label(departments("after", threshold=0.6), label_text, n=10)
     comparison = compare(before, after)
-    assert comparison.metrics[METRIC].quoted == (None, None, "too few labels")
+    quoted = comparison.metrics[METRIC].quoted
+    assert (quoted.mean, quoted.basis) == (None, "too few labels")
     lines = print_lines(comparison_view(comparison))
     [headline] = [line for line in lines if line.strip().startswith(f"{METRIC} ")]
     assert headline.split()[1:] == ["-", "-", "-", "-"]
@@ -466,9 +466,12 @@ def test_better_and_worse_samples_are_by_the_judge_only(departments: Callable[..
     comparison = compare(before, after)
     change = comparison.metrics[METRIC]
     assert change.headline is not None
-    assert change.quoted == (change.headline.difference, change.headline.ci95, "labels")
+    quoted = change.quoted
+    assert (quoted.mean, quoted.basis) == (change.headline.difference, "labels")
+    assert quoted.ci95 == change.headline.ci95
     lines = print_lines(comparison_view(comparison))
     assert [line for line in lines if line.strip().startswith(f"{METRIC}, judge only")]
     without = compare(departments("c"), departments("d")).metrics[METRIC]
     assert without.scores is not None
-    assert without.quoted == (without.scores.difference, without.scores.ci95, "judge")
+    assert (without.quoted.mean, without.quoted.basis) == (without.scores.difference, "judge")
+    assert without.quoted.ci95 == without.scores.ci95

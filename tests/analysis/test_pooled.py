@@ -10,7 +10,7 @@ from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.report.sentences import pooled_for_page
 from localjudge.run_directory.label_rows import stored_labels
 from localjudge.stats.corrected import inclusion_probabilities
-from localjudge.stats.interval import mean_interval
+from localjudge.stats.interval import Mean, mean_interval
 from tests.analysis.conftest import label
 from tests.analysis.labelled_runs import METRIC, make_run
 from tests.cli.conftest import called
@@ -122,7 +122,7 @@ def test_a_pooled_share_is_corrected_with_equal_weights_of_units(scripted_run: S
 )
 def test_a_page_says_what_a_pooled_share_counts(metric: str, noun: str) -> None:
     words = f"counting each of the 1,312 {noun} once, it is about 66 % (57 to 74)"
-    assert pooled_for_page(metric, 1312, 0.66, (0.57, 0.74)) == words
+    assert pooled_for_page(metric, Mean(0.66, (0.57, 0.74), "", 1312, 300)) == words
 
 
 def test_the_command_says_both_means(

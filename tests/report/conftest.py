@@ -21,8 +21,9 @@ import pytest
 from rich.console import Console
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.labels.corrected_mean import CorrectedMean, LabelledMean
+from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.report.terminal import Table, draw
+from localjudge.stats.interval import Mean
 
 if TYPE_CHECKING:  # tests without a browser run without the package
     from playwright.sync_api import Browser, Page, Playwright
@@ -167,7 +168,7 @@ ENOUGH = corrected(
     ci95=(0.592, 0.781),
     labels=50,
     labels_saved=31,
-    labels_alone=LabelledMean(mean=0.66, ci95=(0.51, 0.79)),
+    labels_alone=Mean(0.66, (0.51, 0.79), "", 50, 50),
     right_on_ones=(31, 34),
     right_on_zeros=(10, 16),
     sensitivity=0.91,

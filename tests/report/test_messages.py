@@ -21,6 +21,7 @@ from localjudge.report.certificate_text import (
 from localjudge.report.messages import FOLDER, Message, Messages, read_messages
 from localjudge.report.sentences import state_mean
 from localjudge.run_directory.examination import Examination
+from localjudge.stats.interval import Mean
 from localjudge.types import Language, Use
 
 REPORT = Path(localjudge.__file__).parent / "report"
@@ -180,7 +181,8 @@ def test_every_message_is_used_and_every_used_message_exists() -> None:
 @pytest.mark.parametrize("name", METRICS)
 def test_english_states_the_mean_as_the_report_does(name: str) -> None:
     for interval in ((0.25, 0.75), None):
-        assert translate_mean(name, 0.5, interval, Messages()) == state_mean(name, 0.5, interval)
+        mean = Mean(0.5, interval, "", 9, 9)
+        assert translate_mean(name, 0.5, interval, Messages()) == state_mean(name, mean)
 
 
 @pytest.mark.parametrize("language", OTHERS)

@@ -17,6 +17,7 @@ from localjudge.metrics.metric import get_about
 from localjudge.report.html_page import ReportInputs, page
 from localjudge.report.overview import describe_gate, overview
 from localjudge.report.sentences import state_mean
+from localjudge.stats.interval import Mean
 from localjudge.stats.paired import Comparison
 from tests.conftest import ScriptedRun
 from tests.report.conftest import ENOUGH, PageReader, corrected, labelled
@@ -132,9 +133,10 @@ def test_a_metric_without_a_judge_needs_no_check(tmp_path: Path) -> None:
 
 def test_a_metric_without_a_finding_is_shown_by_name() -> None:
     assert (
-        state_mean("brevity", 0.25, (0.125, 0.5)) == "the mean of brevity is 0.250 (0.125 to 0.500)"
+        state_mean("brevity", Mean(0.25, (0.125, 0.5), "", 9, 9))
+        == "the mean of brevity is 0.250 (0.125 to 0.500)"
     )
-    assert state_mean("brevity", 0.25, None) == "the mean of brevity is 0.250"
+    assert state_mean("brevity", Mean(0.25, None, "", 9, 9)) == "the mean of brevity is 0.250"
 
 
 def test_a_criterion_is_explained_by_its_question(tmp_path: Path) -> None:
@@ -171,7 +173,10 @@ def test_every_built_in_metric_has_a_finding_in_words(name: str) -> None:
     assert words.count("{}") == 1
     pattern = r"^(in an average (right )?(answer|sample), |an average .*)?\{\} of the.*[a-z0-9]$"
     assert re.search(pattern, words)
-    assert state_mean(name, 0.07, (0.02, 0.09)) == f"{words.format('about 7 %')} (2 to 9)"
+    assert (
+        state_mean(name, Mean(0.07, (0.02, 0.09), "", 9, 9))
+        == f"{words.format('about 7 %')} (2 to 9)"
+    )
 
 
 def test_the_finding_is_about_the_mean_that_is_computed(tmp_path: Path) -> None:

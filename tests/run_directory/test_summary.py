@@ -56,7 +56,7 @@ def test_intervals_and_clusters_are_those_of_the_scored_samples() -> None:
         "clustered bootstrap",
     )
     alone = metric(1.0, 0.5, clusters="xx")
-    assert (alone.mean, alone.ci95, alone.clusters, alone.interval and alone.interval.ci95) == (
+    assert (alone.mean, alone.ci95, alone.clusters, alone.by_judge and alone.by_judge.ci95) == (
         0.75,
         None,
         1,

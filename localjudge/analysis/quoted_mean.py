@@ -1,33 +1,31 @@
-"""The number that a metric is quoted by: by labels, by the judge, or none if labels are too few."""
-
-from typing import Literal, NamedTuple
+"""The mean to quote: by labels, by the judge, or none if labels are too few."""
 
 from localjudge.labels.corrected_mean import NO_SHARE, CorrectedMean
 from localjudge.run_directory.summary import MetricSummary
-
-Basis = Literal["labels", "too few labels", "judge"]
-
-
-class Headline(NamedTuple):
-    """A mean with its interval, None if it has none, and what it is based on."""
-
-    mean: float | None
-    ci95: tuple[float, float] | None
-    basis: Basis
+from localjudge.stats.interval import Mean, NoMean
 
 
-def choose_headline(summary: MetricSummary, corrected: CorrectedMean | None) -> Headline:
-    """Return the headline of a metric of a run or a slice.
+def quote_mean(summary: MetricSummary, corrected: CorrectedMean | None) -> Mean | NoMean:
+    """Return the mean to quote of a metric, in a run or a slice.
 
     Labels of the run that give no interval leave no number: the judge's mean is never quoted
     against labels. The judge decides without labels, with labels of another run only, and if labels
     can never correct the metric and do not contradict the judge.
     """
+    by_judge = summary.by_judge
     if corrected and corrected.mean is not None and (corrected.ci95 or corrected.is_complete):
-        return Headline(corrected.mean, corrected.ci95, "labels")
+        return Mean(
+            mean=corrected.mean,
+            ci95=corrected.ci95,
+            method="labels",
+            n=summary.scored,
+            clusters=corrected.clusters,
+            basis="labels",
+            based_on=corrected.in_words,
+        )
     if corrected and withholds_mean(corrected):
-        return Headline(None, None, "too few labels")
-    return Headline(summary.mean, summary.ci95, "judge")
+        return NoMean("too few labels", corrected.shortage or "too few labels")
+    return by_judge or NoMean()
 
 
 def withholds_mean(corrected: CorrectedMean) -> bool:
