@@ -187,7 +187,7 @@ def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) ->
             "corrected": corrected,
             "needed": corrected and corrected.needed,
             "rows": rows,
-            "expected": summary.expected if headline.mean is not None else None,
+            "expected": summary.expected if quoted.mean is not None else None,
             "counts": summary,
             "distribution": distributions[name],
             "marks": list(_marks(name, gates)),
