@@ -8,10 +8,10 @@
 The page has no labels of others, and the verdicts of a single judge are not in it. The parts of a
 jury are shown on request, and only after the statement has an answer. The closest sentences are
 hidden until the annotator asks for them, because they can bias an answer, or shown at once; with
-them, the page shows what a judge has read, if it did not read everything. The downloaded file has a
-row for each answer: label_id, draw, sample_id, metric, position, text, planned (statements of the
-page), human (1, 0, or null for "cannot tell" and undone answers), annotator, when (UTC), and
-evidence_seen (opened, shown, or no key).
+them, or in their place if a statement has none, the page shows what a judge has read, if it did not
+read everything. The downloaded file has a row for each answer: label_id, draw, sample_id, metric,
+position, text, planned (statements of the page), human (1, 0, or null for "cannot tell" and undone
+answers), annotator, when (UTC), and evidence_seen (opened, shown, or no key).
 """
 
 import hashlib
@@ -95,8 +95,8 @@ def write_label_page(  # noqa: PLR0913 # what the page shows, each by its name
     """Write sheet rows as a page, reproducibly. The first row may name the annotator.
 
     `parts_of_juries` has the probability of each judge by `label_id`, for verdicts of a jury.
-    `evidence` has the closest sentences by `label_id`, hidden at first unless `show_evidence`,
-    and with them what the judge has `read`.
+    `evidence` has the closest sentences by `label_id`, and `read` what the judge has read. Both
+    are hidden at first unless `show_evidence`.
 
     Replaces an earlier page. Raises InputError for another file of that name, or if it cannot be
     written.
@@ -108,8 +108,9 @@ def write_label_page(  # noqa: PLR0913 # what the page shows, each by its name
         label_id = row["label_id"]
         if label_id in parts_of_juries:
             values["judges"] = dict(parts_of_juries[label_id])
-        if label_id in evidence:
-            values["closest"] = [_place(row, sentence) for sentence in evidence[label_id]]
+        if label_id in evidence or label_id in read:
+            sentences = evidence.get(label_id, ())
+            values["closest"] = [_place(row, sentence) for sentence in sentences]
             values["read"] = read.get(label_id)
         shown.append(values)
     annotator: str | None = None
@@ -135,6 +136,7 @@ def write_label_page(  # noqa: PLR0913 # what the page shows, each by its name
         title=title,
         count=len(shown),
         evidence=evidence_state,
+        has_closest=any(values.get("closest") for values in shown),
     )
     write_page(path, parts, kind="page")
 

@@ -48,10 +48,10 @@ def write(tmp_path: Path) -> Write:
     return write
 
 
-def expect_open(page: Page, is_open: bool) -> None:
+def expect_open(page: Page, is_open: bool, marks: int = 2) -> None:
     expect(page.locator("#closest")).to_be_visible(visible=is_open)
     expect(page.locator("#reveal")).to_have_attribute("aria-expanded", str(is_open).lower())
-    expect(page.locator("#evidence mark.evidence")).to_have_count(2 if is_open else 0)
+    expect(page.locator("#evidence mark.evidence")).to_have_count(marks if is_open else 0)
 
 
 def quotes(page: Page) -> list[str]:
@@ -83,6 +83,45 @@ def test_what_the_judge_has_read_is_shown_with_it(open_page: Open, write: Write)
     page.keyboard.press("ArrowRight")
     press(page, "e")
     expect(page.locator("#read")).to_be_hidden()
+
+
+def test_a_statement_without_evidence_has_a_button_for_what_was_read(
+    open_page: Open, write: Write
+) -> None:
+    """The button, the region and the file treat it like closest sentences."""
+    read = {row(number)["label_id"]: f"{HOSTILE}\n{SNOW}" for number in (0, WITHOUT)}
+    page = begin(open_page(write(read=read)))
+    press(page, "11")
+    assert place(page).startswith("Statement 3")
+    button = page.get_by_role("button", name="What the judge has read e")
+    expect(button).to_be_visible()
+    expect(page.locator("#read-text")).to_have_text("")
+
+    button.click()
+    expect_open(page, True, marks=0)
+    expect(page.get_by_role("region", name="What the judge has read")).to_contain_text(SNOW)
+    expect(page.locator("#closest")).not_to_contain_text("closest")
+    assert quotes(page) == []
+    press(page, "1")
+    press(page, "e")
+    expect(page.locator("#read")).to_be_hidden()
+    expect_open(page, True)
+    press(page, "1")
+    assert seen(page) == [None, None, "opened", "opened"]
+
+
+def test_a_page_with_only_what_was_read_explains_it(open_page: Open, write: Write) -> None:
+    read = {row(0)["label_id"]: SNOW}
+    page = open_page(write(evidence={}, read=read))
+    assert "e" in page.locator("#start kbd").all_inner_texts()
+    assert "closest" not in page.locator("#start").inner_text()
+    begin(page)
+    press(page, "e")
+    expect(page.locator("#read-text")).to_be_visible()
+    assert Axe().run(page).response["violations"] == []
+    press(page, "1")
+    expect(page.locator("#hint")).to_be_hidden()
+    assert seen(page) == ["opened"]
 
 
 def test_the_button_does_the_same(open_page: Open, write: Write) -> None:

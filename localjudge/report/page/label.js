@@ -93,9 +93,18 @@ function evidenceMark({ id }, pieces) {
   return element("mark", { class: "evidence", id, tabindex: "-1" }, ...pieces);
 }
 
-/** The list of the closest sentences with what the judge has read, and the button that opens it. */
+/**
+ * The list of the closest sentences with what the judge has read, and the button that opens it. For a statement without a
+ * closest sentence, both are about what the judge has read.
+ */
 function showClosest(row, sentences) {
+  const hasSentences = row.closest?.length > 0;
   part("hint").hidden = !row.closest;
+  part("reveal-name").textContent = hasSentences ? t("evidence_button") : t("read");
+  part("closest-heading").textContent = hasSentences ? t("closest") : t("read");
+  part("closest-remark").hidden = !hasSentences;
+  part("read").open = !hasSentences;
+  part("read-name").hidden = !hasSentences;
   part("reveal").hidden = config.showsEvidence;
   part("reveal").setAttribute("aria-expanded", String(isEvidenceOpen));
   part("closest").hidden = !isEvidenceOpen;
@@ -122,10 +131,11 @@ function toggleEvidence() {
   isEvidenceOpen = !isEvidenceOpen;
   if (isEvidenceOpen) decisions.openEvidence(at);
   showTexts(row);
-  const words = isEvidenceOpen ? t("closest_shown", { n: row.closest.length }) : t("closest_hidden");
-  part("status").replaceChildren(words);
+  const n = row.closest.length;
+  const words = isEvidenceOpen ? t("closest_shown", { n }) : t("closest_hidden");
+  part("status").replaceChildren(n ? words : "");
   // Beside the texts, the statement stays in sight; above them, it would scroll away.
-  if (isEvidenceOpen && !NARROW.matches) part("closest-0").scrollIntoView({ block: "center" });
+  if (n && isEvidenceOpen && !NARROW.matches) part("closest-0").scrollIntoView({ block: "center" });
 }
 
 /** What each judge of a jury says, closed, and only for an answered statement, so that it biases no answer. */
