@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from localjudge import model_registry
 from localjudge.analysis.missing_scores import missing_scores
+from localjudge.judge.profile import load_profile
 from localjudge.labels.run_labels import RunLabels, how_to_label
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
@@ -103,22 +104,33 @@ def _data_remarks(run: RunRecord) -> Iterator[str]:
 
 
 def _advise_on_windows(run: RunRecord) -> str:
-    """Return how to avoid windows: by a larger context, if a judge of the run may have one."""
+    """Return how to avoid windows: by a new run, or by a larger context of this or another judge.
+
+    A packaged reader reads the nearest sentences, but read windows in earlier versions.
+    """
     larger = f"a larger {option_name('n_ctx')} avoids windows"
     sizes: list[int] = []
     for judge in run.manifest.judge.judges:
         size = judge.engine.n_ctx
+        packaged = model_registry.packaged_as(str(judge.engine.model_sha256))
+        if packaged is not None and packaged.profile is not None:
+            head = load_profile(packaged.profile).head
+            reads_nearest = head is not None and head.letters is not None
+            is_asked_so = judge.judge.profile == packaged.profile
+            if reads_nearest and is_asked_so and judge.judge.nearest is None:
+                now = f"the {packaged.name} now reads the nearest sentences in place of windows"
+                return f"a new run avoids windows: {now}"
         if size is None:
             continue
         sizes.append(size)
-        packaged = model_registry.packaged_as(str(judge.engine.model_sha256))
         if packaged is None:
             return f"{larger} if the model has one"
         if packaged.n_ctx is not None and size < packaged.n_ctx:
             return larger
     if not sizes:
-        return "a judge with a larger context needs fewer"
-    return f"a context of {min(sizes):,} tokens is the judge's largest: a larger model needs fewer"
+        return "a judge with a larger context has fewer windows"
+    judges_largest = f"a context of {min(sizes):,} tokens is this judge's largest"
+    return f"{judges_largest}; a judge with a larger one has fewer windows"
 
 
 def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:

@@ -337,6 +337,29 @@ def test_a_larger_context_is_advised_where_the_judge_can_have_one(
     assert (f"{size:,} tokens" in text) is not advised
 
 
+@pytest.mark.parametrize(
+    ("model", "profile", "advised"),
+    [("reader", "reader", True), ("reader", "instruct", False), ("lexical", "lexical", False)],
+)
+def test_a_new_run_is_advised_where_the_judge_reads_what_is_nearest_now(
+    tmp_path: Path, model: str, profile: str, advised: bool
+) -> None:
+    """The manifest of a run by an earlier version, whose reader read everything in windows."""
+    row = {"retrieved_contexts": ["a" * 2_000, "b" * 2_000], "reference": "It rains."}
+    engine = Sized({}, default=0.9, capacity=4_000)
+    engine.checksum = registered()[model].sha256
+    engine.size = 8192
+    evaluate([row], engine=engine, metrics="context_recall", out=tmp_path, profile="instruct")
+    file = tmp_path / "manifest.json"
+    manifest = json.loads(file.read_bytes())
+    manifest["judge"]["judge"]["profile"] = profile
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+    text = " ".join(print_lines(summary_view(Run.open(tmp_path, check=False))))
+    assert "1 unit did not fit" in text
+    assert ("nearest" in text) is advised
+    assert ("8,192 tokens" in text) is not advised
+
+
 @pytest.mark.parametrize(("trained", "advised"), [(512, False), (2048, True)])
 def test_a_long_prompt_is_refused_with_a_hint_that_helps(trained: int, advised: bool) -> None:
     with pytest.raises(SampleError) as caught:
