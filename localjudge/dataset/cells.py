@@ -10,6 +10,7 @@ from typing import Any
 
 from localjudge.dataset.columns import ID_COLUMNS, Resolved, split_columns
 from localjudge.dataset.contexts import find_text, objects_of_columns, read_cell, read_elements
+from localjudge.dataset.conversation import read_answer
 from localjudge.dataset.missing import is_answer_word, is_nan, is_placeholder
 from localjudge.dataset.paths import has_value, lookup
 from localjudge.dataset.printed import parse_printed
@@ -20,6 +21,7 @@ from localjudge.errors import DataError, InputError
 from localjudge.types import CONTEXT_FIELDS
 from localjudge.words import option
 
+_ANSWERS = ("response", "reference")
 _LIST_FIELDS = (*CONTEXT_FIELDS, *ID_COLUMNS)
 
 Placeholder = tuple[str, str]
@@ -92,7 +94,10 @@ def _describe_missing(value: Any) -> str:
 def _read_cell(row: RawRow, field: str, column: str, report: Report) -> Any:
     """Return the value of a column, or one list for several columns of contexts."""
     if field not in _LIST_FIELDS:
-        return lookup(row.values, column)
+        value = lookup(row.values, column)
+        if field in _ANSWERS and not row.literal:
+            return read_answer(value)
+        return value
     if "," not in column or has_value(row.values, column):
         cell = _read_list(row, field, column, report)
         if not (column in row.values or not isinstance(cell, str | Mapping)):

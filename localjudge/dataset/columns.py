@@ -300,6 +300,13 @@ def _means(column: str, field: str, present: Set[str]) -> bool:
 def _looks_like(field: str, value: Any) -> bool:
     if field in CONTEXT_FIELDS or (field == "reference" and isinstance(value, list)):
         return any(_WORDS.search(text) for text in _texts(value))
+    if isinstance(value, list | tuple):
+        texts = [item for item in value if isinstance(item, str)]
+        messages = [item for item in value if isinstance(item, Mapping)]
+        has_words = any(map(_WORDS.search, texts))
+        return has_words or any(_looks_like(field, message) for message in messages)
+    if isinstance(value, Mapping):
+        value = value.get("content")
     return isinstance(value, str) and bool(_LETTER.search(value))
 
 

@@ -27,7 +27,7 @@ from localjudge.dataset.context_object import (
     read_context,
 )
 from localjudge.dataset.printed import looks_like_document, looks_printed, parse_printed
-from localjudge.dataset.problems import Report, check_id, describe
+from localjudge.dataset.problems import DECODER, Report, check_id, describe
 from localjudge.dataset.text_keys import find_texts, has_named_text, has_texts_only, is_collection
 
 _EXPECTED = "text, a list of texts, or a list of objects with a text"
@@ -42,7 +42,7 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
     value = parse_printed(cell)
     if isinstance(value, list):
         return value
-    if isinstance(value, dict) and (_is_document(value) or has_named_text(value)):
+    if isinstance(value, dict) and (_is_to_be_read(value) or has_texts_only(value, least=1)):
         return value
     if value is None and looks_printed(cell):
         form = (
@@ -61,14 +61,14 @@ def read_elements(values: Any, field: str, report: Report) -> Any:
     """
     if not isinstance(values, list | tuple):
         return values
+    values = _strings_of(values) or values
     elements: list[Any] = []
     for index, element in enumerate(values):
         value = parse_printed(element) if isinstance(element, str) else None
         if not value:
             elements.append(element)
         elif isinstance(value, dict):
-            is_read = _is_document(value) or has_named_text(value)
-            elements.append(value if is_read else element)
+            elements.append(value if _is_to_be_read(value) else element)
         elif len(values) == 1 and all(isinstance(item, str | Mapping) for item in value):
             return value
         elif len(value) == 1 and isinstance(value[0], Mapping):
@@ -79,6 +79,30 @@ def read_elements(values: Any, field: str, report: Report) -> Any:
                 place = f"{field}[{index}]"
                 report(place, f"a printed list ({describe(element)})", "one text, or one list")
     return elements
+
+
+def _strings_of(values: Sequence[Any]) -> list[str] | None:
+    """Return the texts of a list whose texts are all printed in JSON. Return None for others.
+
+    One text in quotation marks may be a quotation.
+    """
+    if len(values) < 2:  # noqa: PLR2004
+        return None
+    strings: list[str] = []
+    for value in values:
+        if not isinstance(value, str) or value[:1] != '"':
+            return None
+        try:
+            string = DECODER.decode(value)
+        except (ValueError, RecursionError):
+            return None
+        strings.append(string)
+    return strings
+
+
+def _is_to_be_read(value: Mapping[str, Any]) -> bool:
+    """Return whether a printed object is a context, or contains some, and is no text itself."""
+    return _is_document(value) or has_named_text(value) or is_collection(value)
 
 
 def _is_document(value: Mapping[str, Any]) -> bool:

@@ -1,11 +1,15 @@
 """Read the last turn of a conversation.
 
 It is the user's last message and the assistant's last reply to it. A conversation may be printed as
-text, in JSON or as Python prints it, and may be under the key `messages` of an object.
+text, in JSON or as Python prints it, and may be under the key `messages` of an object. An answer
+may be a message, too. Dialogues without such objects are recognised by `roles.toml`, and not read.
 """
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
@@ -20,12 +24,8 @@ _INSTEAD_OF_CONTENT = ("refusal", "tool_calls", "function_call", "audio")
 """Keys of a message that may have no content."""
 _CHATML = "<|im_start|>"
 _TEMPLATE = re.compile(r"\s*(?:<s>|<bos>)?\s*(?:<\|\w+\|>|<start_of_turn>|\[INST\])")
-_TRANSCRIPT = re.compile(
-    r"[\s*_]*(?:human|user)[*_ ]{0,4}:"
-    r".*\n[*_ ]{0,4}(?:ai|assistant|bot|chatbot)[*_ ]{0,4}:[\s*_]*\w",
-    re.IGNORECASE | re.DOTALL,
-)
-"""The prompt of a chat template, and a conversation as LangChain prints it (`Human: ...`)."""
+"""The prompt of a chat template."""
+_WORDS_OF_ROLES = Path(__file__).with_name("roles.toml")
 _PRINTED_MESSAGE = re.compile(
     r"""['"](?:role|from|speaker|author)['"]\s*:|\b\w*Message\w*\(|"""
     r"""\btype['"]?\s*[:=]\s*['"](?:human|ai)"""
@@ -70,13 +70,33 @@ def find_messages(value: Any) -> Sequence[Any] | None:
 
 def looks_like_messages(text: str) -> bool:
     """Return whether a text is a printed conversation, perhaps in a form that cannot be read."""
-    if text.count(_CHATML) > 1 or _TEMPLATE.match(text) or _TRANSCRIPT.match(text):
+    if text.count(_CHATML) > 1 or _TEMPLATE.match(text) or _dialogue().search(text):
         return True
     if text.lstrip().removeprefix("messages=")[:1] not in {"[", "{", "("}:
         return False
     if _are_turns(parse_printed(text)) or _WHOLE_MESSAGE.match(text):
         return True
     return len(_PRINTED_MESSAGE.findall(text)) > 1
+
+
+@cache
+def _dialogue() -> re.Pattern[str]:
+    """Return the pattern of a printed dialogue: `Human: ...`, and after it `AI: ...`."""
+    roles = tomllib.loads(_WORDS_OF_ROLES.read_text(encoding="utf-8"))
+    words = {role: " ".join(languages.values()).split() for role, languages in roles.items()}
+    user = "|".join(words["user"])
+    customer = "|".join(words["customer"])
+    assistant = "|".join(words["assistant"])
+    agent = "|".join(words["agent"])
+    around = r"[ \t*_#>\[<]*"
+    colon = r"[*_ \]>]{0,4}[:：]"
+    stopped = r"[.!?…。！？؟।][\"'”’»*_]*"
+    return re.compile(
+        rf"(?:\A\s*|\n){around}(?:(?:{user}){colon}.*\n{around}(?:{assistant})"
+        rf"|(?:{user}|{customer}){colon}.*{stopped}\s+{around}(?:{assistant}|{agent}))"
+        rf"{colon}[\s*_]*\w",
+        re.IGNORECASE | re.DOTALL,
+    )
 
 
 def _are_turns(value: Any) -> bool:
@@ -96,12 +116,31 @@ def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
         role = _read_role(message)
         if role not in _ROLES:
             return None
-        text = _message_text(message.get("content")) or _message_text(message.get("refusal"))
+        text = _text_of(message)
         if text and role in _USER:
             turn = text, None
         elif text and role in _ASSISTANT and turn:
             turn = (turn[0], text)
     return turn
+
+
+def read_answer(value: Any) -> Any:
+    """Return the text of the last answer, if a value is a message or a conversation.
+
+    Return other values unchanged.
+    """
+    answer = ""
+    for message in find_messages(value) or ():
+        role = _read_role(message)
+        if role not in _ROLES:
+            return value
+        if role in _ASSISTANT:
+            answer = _text_of(message) or answer
+    return answer or value
+
+
+def _text_of(message: Mapping[str, Any]) -> str:
+    return _message_text(message.get("content")) or _message_text(message.get("refusal"))
 
 
 def _read_role(message: Any) -> str | None:

@@ -89,9 +89,9 @@ def _is_name_of_file(name: str) -> bool:
     return match is not None and match[1] not in _TEXT_WORDS
 
 
-def has_texts_only(value: Any) -> bool:
-    """Whether an object has at least two keys, each with a text, and none with a known name."""
-    if not isinstance(value, Mapping) or len(value) < 2:  # noqa: PLR2004
+def has_texts_only(value: Any, least: int = 2) -> bool:
+    """Whether an object has at least so many keys, each with a text, and none with a known name."""
+    if not isinstance(value, Mapping) or len(value) < least:
         return False
     return all(_kind_of_text(str(key), item) == UNKNOWN_TEXT for key, item in value.items())
 

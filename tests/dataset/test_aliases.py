@@ -146,10 +146,29 @@ def test_an_ambiguous_name_is_used_if_no_other_column_gives_the_field(
         ("documents", [{"id": "doc_12"}]),
         ("chunks", '["c1", "c2"]'),
         ("completion", {"tokens": 7}),
+        ("prediction", ["supported", "unsupported"]),
     ],
 )
 def test_an_ambiguous_column_without_texts_is_ignored(column: str, value: Any) -> None:
     assert load([{"question": "q", column: value}]).mapping == {"user_input": "question"}
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "path"),
+    [
+        ("prediction", ["It is in Ulm.", "It is there."], "prediction.0"),
+        ("completion", [{"answer": "In Ulm.", "content": "It is."}], "completion.0.content"),
+        ("outputs", [{"answer": "It is in Ulm."}], "outputs.0.answer"),
+    ],
+)
+def test_an_answer_in_a_list_is_refused_with_the_mapping_that_reads_it(
+    column: str, values: Any, path: str
+) -> None:
+    """Without `reference`, `outputs` would be LangSmith's right answer."""
+    row = {"question": "Where?", "reference": "In Ulm.", column: values}
+    with pytest.raises(DataError, match=f"{column}: found a list .*{path}'"):
+        load([row])
+    assert load([row], mapping={"response": path}).samples[0].response
 
 
 def test_contexts_in_several_columns_are_mapped_together(tmp_path: Path) -> None:

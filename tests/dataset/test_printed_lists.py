@@ -324,3 +324,35 @@ def test_an_object_with_a_repeated_key_is_not_read(text: str) -> None:
 def test_equal_keys_of_different_objects_are_read() -> None:
     text = "[{'text': 'a', 'meta': {'text': 'b'}}, {'text': 'c'}]"
     assert parse_printed(text) == [{"text": "a", "meta": {"text": "b"}}, {"text": "c"}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'a.pdf': 'It is in Ulm.'}",
+        '{"a.pdf": "It is in Ulm.", "b.pdf": "It rains."}',
+        '{"history": "It is in Ulm."}',
+    ],
+)
+def test_a_printed_object_of_texts_is_refused_like_the_object(tmp_path: Path, text: str) -> None:
+    for values in (text, json.loads(text.replace("'", '"'))):
+        with pytest.raises(DataError, match=r"contexts: found an object with the keys"):
+            load([{"question": "q", "contexts": values}])
+    with pytest.raises(DataError, match=r"contexts: found an object with the keys"):
+        read_cell(tmp_path, text)
+
+
+def test_a_printed_object_of_files_in_a_list_is_refused() -> None:
+    with pytest.raises(DataError, match=r"contexts\[1\]: found an object with the keys a.pdf"):
+        load([{"question": "q", "contexts": ["It rains.", "{'a.pdf': 'It is in Ulm.'}"]}])
+
+
+def test_texts_of_a_list_that_are_all_printed_in_json_are_read() -> None:
+    """One text in quotation marks may be a quotation."""
+    printed = ['"It is in \\"Ulm\\"."', '"It rains."']
+    texts = {"both": printed, "one": printed[:1], "mixed": [printed[0], "It rains."]}
+    contexts = {}
+    for name, values in texts.items():
+        sample = load([{"question": "q", "contexts": values}]).samples[0]
+        contexts[name] = [context.text for context in sample.retrieved_contexts or ()]
+    assert contexts == {**texts, "both": ['It is in "Ulm".', "It rains."]}

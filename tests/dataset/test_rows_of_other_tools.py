@@ -334,6 +334,20 @@ def test_a_printed_conversation_is_read_like_the_list(
         "<s>[INST] Where? [/INST] There. </s>",
         "<start_of_turn>user\nWhere?<end_of_turn>\n<start_of_turn>model\nThere.<end_of_turn>",
         "<|user|>\nWhere?<|end|>\n<|assistant|>\nThere.<|end|>",
+        "### Human: Where?\n### Assistant: There.",
+        "A chat with an assistant.\nUser: where is it\nAssistant: There.",
+        "User: Where is it? Assistant: There.",
+        "Customer: Where is it?\nAgent: There.",
+        "Nutzer: Wo ist es?\nAssistent: Dort.",
+        "Kundin: Wo ist es?\nMitarbeiter: Dort.",
+        "**Utilisateur :** Où est-ce ?\n**Assistant :** Là.",
+        "Usuario: ¿Dónde está?\nAsistente: Allí.",
+        "Пользователь: Где это?\nАссистент: Там.",
+        "用户：在哪里？\n助手：在那里。",
+        "ユーザー：どこですか？\nアシスタント：そこです。",
+        "المستخدم: أين هو؟\nالمساعد: هناك.",
+        "کاربر: کجاست؟\nدستیار: آنجا.",
+        "उपयोगकर्ता: यह कहाँ है?\nसहायक: वहाँ।",
     ],
 )
 def test_a_printed_conversation_that_cannot_be_read_is_refused(text: str) -> None:
@@ -341,6 +355,23 @@ def test_a_printed_conversation_that_cannot_be_read_is_refused(text: str) -> Non
     for column in ("messages", "question"):
         with pytest.raises(DataError, match=rf"{column}: .*conversation"):
             load([{column: text, "answer": "There.", "contexts": ["It is there."]}])
+
+
+@pytest.mark.parametrize("form", [answer("There."), [answer("There.")], TALK])
+@pytest.mark.parametrize("column", ["output", "completion", "expected_output"])
+def test_an_answer_that_is_a_message_is_read(tmp_path: Path, form: Any, column: str) -> None:
+    """Langfuse keeps the output as a message; TRL the completion as a list of messages."""
+    path = tmp_path / "a.csv"
+    for printed in (json.dumps(form), str(form)):
+        pandas.DataFrame([{"input": "Where?", column: printed}]).to_csv(path, index=False)
+        for data in (load(path), load([{"input": "Where?", column: form}])):
+            sample = data.samples[0]
+            assert (sample.reference or sample.response) == "There."
+
+
+def test_an_answer_that_mentions_a_message_is_text() -> None:
+    for text in ('{"role": "assistant"}', '{"role": "editor", "content": "x"}', '[{"a": 1}]'):
+        assert load([{"question": "q", "answer": text}]).samples[0].response == text
 
 
 def test_the_hint_for_a_printed_conversation_reads_its_first_text() -> None:
@@ -368,6 +399,9 @@ def test_the_hint_for_a_printed_conversation_reads_its_first_text() -> None:
         "(Message in a bottle) Who sang it?",
         "User: who may read it?",
         "Human: a word of Latin origin?\nWhat is its stem?",
+        "Client: Acme Corporation\nAgent: Ann Smith\nWhen does the contract end?",
+        "Which model: A or B? Agent 7 asked.",
+        "User: write a poem.\nAssistant:",
         "What do <|user|> and <|assistant|> mean?",
         '["a", "b"]',
         "[[1, 2], [3, 4]]",
