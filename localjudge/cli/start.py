@@ -26,6 +26,7 @@ from localjudge.cli.start_answers import (
     choose_default_judge,
     choose_default_metric,
     plan_with_columns,
+    recognise_language,
     select_settings,
 )
 from localjudge.cli.start_pair import start_pair
@@ -113,24 +114,34 @@ def start_command(
 
 def _print_commands(folder: StartFolder, judge: str | None, metric: str | None) -> int:
     """Print the commands of the default answers for a caller without a terminal."""
-    planned, _ = plan_with_columns(folder.data, {}, again=False)
+    planned, against = plan_with_columns(folder.data, {}, again=False)
     metric = metric or choose_default_metric(planned)
     judge = judge or choose_default_judge()
     directory = str(folder.run)
     no_config = []
     if Path(CONFIG_FILE).is_file():
         no_config = ["--config", "none"]
+    columns: list[str] = []
+    for field, column in planned.settings.mapping.items():
+        columns += ["--map", f"{field}={column}"]
+    if against is not None:
+        columns += ["--against", against]
+    language = recognise_language(planned)
+    if language:
+        columns += ["--language", language]
     chosen = ["--judge", judge, "--metrics", metric, "--out", directory]
-    run = ["run", *folder.data, *chosen, *no_config]
+    run = ["run", *folder.data, *columns, *chosen, *no_config]
     page = str(folder.page(DEFAULT_COUNT))
     steps = [
         [*run, "--dry-run"],
         ["doctor", "--judge", judge, *no_config],
         run,
-        ["label", directory, "--metrics", metric, "--page", page],
+        ["label", directory, "--metrics", metric, "--page", page, *choose_language(language)],
         ["label", directory, "--read", "labels-NAME.jsonl"],
         ["report", directory],
     ]
+    if against is not None:
+        steps.insert(-1, ["compare", directory])
     click.echo(
         "start asks its questions in a terminal; the default answers give these commands:",
         err=True,
@@ -263,7 +274,7 @@ def _write_page(
         return None
     if not page.exists():
         directory = str(run.directory)
-        language = choose_language(folder)
+        language = choose_language(folder.answers.get("language"))
         run_step(
             ["label", directory, "--metrics", metric, *drawing, "--page", str(page), *language]
         )

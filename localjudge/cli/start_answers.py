@@ -186,17 +186,12 @@ def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str
     """
     columns = preview_columns(files)
     _print_columns(columns)
-    guesses = guess_columns(columns)
-    for name in list(guesses["id"]):
-        texts = columns[name]
-        if not texts or len(set(texts)) < len(texts):
-            guesses["id"].remove(name)
+    guesses = _guess_fields(columns)
     mapping: dict[str, str] = {}
     questions = dict(_QUESTIONS)
     if len(guesses["response"]) > 1 and _ask_for_two_systems(guesses["response"]):
         questions = _QUESTIONS_OF_TWO
-        old, new, *_ = guesses["response"]
-        guesses |= {AGAINST: [old], "response": [new]}
+        guesses = _guess_two_systems(guesses)
         known = {field: column for field, column in known.items() if field != "response"}
     for field, question in questions.items():
         default: Sequence[str] = guesses[field]
@@ -204,6 +199,38 @@ def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str
             default = known[field].split(",")
         names = _ask_names(question, list(columns), mapping, default, several=field == _CONTEXTS)
         if names:
+            mapping[field] = ",".join(names)
+    return mapping
+
+
+def _guess_fields(columns: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return the columns of each field that their names suggest. An id has no text twice."""
+    guesses = guess_columns(columns)
+    for name in list(guesses["id"]):
+        texts = columns[name]
+        if not texts or len(set(texts)) < len(texts):
+            guesses["id"].remove(name)
+    return guesses
+
+
+def _guess_two_systems(guesses: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return the columns of two systems: of several answers, the first is the baseline."""
+    old, new, *_ = guesses["response"]
+    return {**guesses, AGAINST: [old], "response": [new]}
+
+
+def guess_mapping_of_two(files: Sequence[str]) -> dict[str, str]:
+    """Return the mapping that Enter at each question of two systems gives, with `AGAINST`.
+
+    Returns {} where at most one column may be the answer.
+    """
+    guesses = _guess_fields(preview_columns(files))
+    if len(guesses["response"]) <= 1:
+        return {}
+    mapping: dict[str, str] = {}
+    for field in _QUESTIONS_OF_TWO:
+        names = _guess_two_systems(guesses)[field]
+        if len(names) == 1 or (names and field == _CONTEXTS):
             mapping[field] = ",".join(names)
     return mapping
 
@@ -334,7 +361,7 @@ def ask_and_store(
     if again or not stored:
         planned, against = plan_with_columns(folder.data, stored.get("mapping", {}), again=again)
         answers: dict[str, Any] = {"mapping": dict(planned.settings.mapping), "against": against}
-        answers["language"] = _recognise_language(planned)
+        answers["language"] = recognise_language(planned)
         answers["judge"] = _absolute(judge or _ask_judge())
     else:
         planned = plan_answers(folder.data, None, stored)
@@ -383,7 +410,9 @@ def plan_with_columns(
     """
     files = list(data)
     if not sys.stdin.isatty():
-        return plan(files, None, checked({})), None
+        mapping = guess_mapping_of_two(files)
+        against = mapping.pop(AGAINST, None)
+        return plan_answers(files, None, {"mapping": mapping, "against": against}), against
     if again:
         return _ask_for_columns(files, stored)
     try:
@@ -422,7 +451,7 @@ def _is_about_columns(error: InputError) -> bool:
     return flag("mapping") in str(error)
 
 
-def _recognise_language(planned: Plan) -> str | None:
+def recognise_language(planned: Plan) -> str | None:
     """Return the language of the texts, if it is not English, and say so."""
     codes = likely_languages(language_sample(planned.dataset), planned.settings.language)
     if not codes:

@@ -141,7 +141,7 @@ def _write_page(folder: StartFolder, comparison: RunComparison) -> str | None:
         return None
     page = folder.page(count)
     if not page.exists():
-        language = choose_language(folder)
+        language = choose_language(folder.answers.get("language"))
         step = ["label", str(folder.run), "--metrics", name, "--sample", str(count)]
         run_step([*step, "--page", str(page), *language])
     return instruct(page, len(labelling.rows), is_first=not labelled)

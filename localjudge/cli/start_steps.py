@@ -69,10 +69,10 @@ def instruct(page: Path, count: int, *, is_first: bool) -> str:
     return f"label {numbered(count, noun)} (about {minutes}): open {page} in a browser"
 
 
-def choose_language(folder: StartFolder) -> list[str]:
-    language = str(folder.answers.get("language"))
+def choose_language(language: str | None) -> list[str]:
+    """Return the option of a page in the language of the texts, if pages have it."""
     if language in get_args(Language):
-        return ["--language", language]
+        return ["--language", str(language)]
     return []
 
 

@@ -1,12 +1,16 @@
 """`localjudge start` with two columns that may be the answer: one system, or A against B."""
 
 import csv
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from localjudge.config import read_config
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
+from localjudge.run_directory.run_record import RunRecord
+from tests.cli.conftest import Call
 from tests.cli.test_start_command import commands_in, talk, write_page_labels
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
@@ -71,3 +75,48 @@ def test_one_system_of_two_columns_is_still_possible() -> None:
     assert code == 0, dialogue
     assert "against" not in read_config("runs/data/localjudge.toml").arguments
     assert ComparisonDirectory.find("runs/data/run") is None
+
+
+def write_columns(headings: list[str], rows: int = 20) -> None:
+    """Write a question, texts, and the answers of A and B, under these headings."""
+    with Path("data.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(headings)
+        for n in range(rows):
+            fact = f"Die Station {n} wurde im Jahr {1950 + n} am Rand der Stadt eröffnet."
+            old = fact if n % 2 else f"Kinder dürfen die Station {n} nicht betreten."
+            writer.writerow([f"Wann wurde die Station {n} eröffnet?", fact, old, fact])
+
+
+@pytest.mark.parametrize(
+    "headings",
+    [
+        None,
+        ["Frage", "Fundstelle", "Antwort 1", "Antwort 2"],
+        ["question", "contexts", "response of A", "response of B"],
+    ],
+)
+def test_without_a_terminal_it_prints_commands_for_two_systems(
+    call: Call, output: Callable[..., str], headings: list[str] | None
+) -> None:
+    """Each printed command is run; the last ones have the difference and the page of both."""
+    if headings:
+        write_columns(headings)
+    code, printed, errors = call("start", "data.csv", "--judge", "lexical")
+    assert code == 1, errors
+    assert not Path("runs").exists()
+    steps = [shlex.split(line)[1:] for line in printed.splitlines()]
+    names = [step[0] for step in steps]
+    assert names == ["run", "doctor", "run", "label", "label", "compare", "report"]
+    for step in steps:
+        if step[0] == "doctor":
+            continue
+        if "--read" in step:
+            write_page_labels(Path("runs/data/labels.html"), "labels-NAME.jsonl")
+        printed = output(*step)
+        if step[0] == "compare":
+            assert "by 20 labels of 1 person" in " ".join(printed.split())
+    assert Path("runs/data/run/").is_dir()
+    comparison = ComparisonDirectory.open("runs/data/run")
+    assert (comparison.run_path / "report.html").exists()
+    assert RunRecord.open(comparison.run_path).summary.samples == 20
