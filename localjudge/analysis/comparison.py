@@ -114,6 +114,8 @@ class SliceChange(Record):
         """Why labels give no interval: `7 labels in one run, 20 needed`."""
         if self.corrected is None:
             return "no labels"
+        if self.corrected.unsettled:
+            return f"{numbered(self.corrected.unsettled, 'disputed statement')} to settle"
         if self.corrected.is_joint:
             return f"{numbered(self.corrected.labelled, 'label')}, {MIN_PLANNED_LABELS} needed"
         fewest = min(self.corrected.labels_before, self.corrected.labels_after)

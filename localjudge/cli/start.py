@@ -37,6 +37,7 @@ from localjudge.cli.start_steps import (
     format_step,
     instruct,
     print_total,
+    read_labels,
     run_step,
 )
 from localjudge.config import CONFIG_FILE
@@ -56,7 +57,7 @@ from localjudge.report.terminal import Table, number, put, show
 from localjudge.run_directory.examination import NOT_EXAMINED
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.interval import NoMean
-from localjudge.words import numbered, printable, printable_lines
+from localjudge.words import numbered, printable
 
 
 @command("start", "localjudge start data.csv")
@@ -156,7 +157,7 @@ def _label_and_report(folder: StartFolder, label_files: tuple[Path, ...]) -> Non
     run = RunRecord.open(folder.run)
     metric = next(iter(run))
     labels_before = read_run_labels(run)
-    _read_labels(folder, run, label_files)
+    read_labels(folder, run.directory, label_files)
     labels = read_run_labels(run)
     instruction = _write_page(folder, run, metric, labels)
     if labels != labels_before or not (run.directory / REPORT).exists():
@@ -220,30 +221,6 @@ def _estimate(folder: StartFolder, planned: Plan) -> Estimate:
         )
     show(estimate_view(estimate))
     return estimate
-
-
-def _read_labels(folder: StartFolder, run: RunRecord, named_files: Sequence[Path]) -> None:
-    """Read the named files, in one command, and labels of earlier runs.
-
-    Parts of one sheet count as one plan if they are read together.
-    """
-    if named_files:
-        step = ["label", str(run.directory)]
-        for file in named_files:
-            step += ["--read", str(file)]
-        run_step(step)
-    if read_run_labels(run) is None:
-        for other in folder.other_runs():
-            if read_run_labels(other) is not None:
-                _try_to_read(run, other)
-
-
-def _try_to_read(run: RunRecord, earlier: Path) -> None:
-    """Read the labels of an earlier run, unless no statement is the same."""
-    try:
-        run_step(["label", str(run.directory), "--read", str(earlier)])
-    except InputError as error:
-        click.echo(printable_lines(f"not read: {error}"), err=True)
 
 
 def _write_page(

@@ -41,6 +41,7 @@ from localjudge.judging.settings import RunSettings, checked
 from localjudge.labels.labelling import DEFAULT_COUNT
 from localjudge.report.doctor_views import model_facts
 from localjudge.resources import write_output
+from localjudge.run_directory.comparison_directory import COMPARISON
 from localjudge.run_directory.summary import SUMMARY
 from localjudge.text.language_guess import likely_languages
 from localjudge.words import flag, option, printable, printable_lines
@@ -107,8 +108,9 @@ class StartFolder(NamedTuple):
         return self.path / Path(out).name
 
     def other_runs(self) -> list[Path]:
-        """Return the directories of earlier runs, with other data or another judge."""
+        """Return the directories of earlier runs and comparisons, with other data or judges."""
         places = sorted(self.path.glob(f"{FIRST_RUN}*/{SUMMARY}"))
+        places += sorted(self.path.glob(f"{FIRST_RUN}*/{COMPARISON}"))
         return [place.parent for place in places if place.parent != self.run]
 
     def next_run(self) -> str:

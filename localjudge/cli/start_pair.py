@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from localjudge.analysis.compare import compare, join_statements
-from localjudge.analysis.comparison import RunComparison
+from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.analysis.difference_outcome import count_missing_labels, decide_difference
 from localjudge.cli.main import ExitCode
 from localjudge.cli.output import progress_shown
@@ -23,6 +23,7 @@ from localjudge.cli.start_steps import (
     format_step,
     instruct,
     print_total,
+    read_labels,
     run_step,
 )
 from localjudge.errors import MissingRun, UnfinishedRun
@@ -36,6 +37,7 @@ from localjudge.report.estimate_views import estimate_view
 from localjudge.report.terminal import Table, put, show
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.examination import NOT_EXAMINED
+from localjudge.run_directory.label_rows import stored_labels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import printable
 
@@ -44,14 +46,12 @@ def start_pair(folder: StartFolder, label_files: Sequence[Path]) -> int:
     """Judge both columns, read labels, and print the difference and the next command."""
     code = _judge_if_needed(folder)
     directory = ComparisonDirectory.open(folder.run)
-    if label_files:
-        step = ["label", str(directory.path)]
-        for file in label_files:
-            step += ["--read", str(file)]
-        run_step(step)
+    labels_before = stored_labels(directory.path)
+    read_labels(folder, directory.path, label_files)
+    is_new = stored_labels(directory.path) != labels_before
     comparison = compare(directory.baseline_path, directory.run_path, moved=0)
     instruction = _write_page(folder, comparison)
-    if label_files or not (directory.run_path / REPORT).exists():
+    if is_new or not (directory.run_path / REPORT).exists():
         run_step(["report", str(directory.path)])
     put("\n")
     show(Table(notes=list(claims(comparison))))
@@ -121,27 +121,45 @@ def _write_page(folder: StartFolder, comparison: RunComparison) -> str | None:
     Returns None if the difference is decided, or no label helps.
     """
     name = next(iter(comparison.metrics))
-    change = comparison.metrics[name]
+    corrected = comparison.metrics[name].corrected
     if decide_difference(comparison, name) not in ("undecided", "judge only"):
         return None
-    count = DEFAULT_COUNT
+    if corrected and corrected.unsettled:
+        options = DrawingOptions(metrics=[name], disputed=True)
+        drawing = ["--disputed"]
+    else:
+        count = _choose_count(comparison.metrics[name])
+        if count is None:
+            return None
+        options = DrawingOptions(metrics=[name], sample=count)
+        drawing = ["--sample", str(count)]
+    source = join_statements(ComparisonDirectory.open(folder.run))
+    if not source.frames[name].by_key:
+        return None
+    labelling = Labelling(source, options=options)
+    if not labelling.rows:
+        return None
+    page = folder.page(options.sample or len(labelling.rows))
+    if options.disputed:
+        page = folder.page(len(labelling.rows), "disputed")
+    if page.exists():
+        for remark in labelling.remarks:
+            click.echo(printable(remark), err=True)
+    else:
+        language = choose_language(folder.answers.get("language"))
+        step = ["label", str(folder.run), "--metrics", name, *drawing]
+        run_step([*step, "--page", str(page), *language])
+    return instruct(page, len(labelling.rows), is_first=corrected is None)
+
+
+def _choose_count(change: MetricChange) -> int | None:
+    """Return how many statements to draw in all: 50, then as many as are missing, or None."""
     labelled = 0
     if change.corrected:
         labelled = change.corrected.labelled
     missing = count_missing_labels(change)
     if missing is not None:
-        count = labelled + missing
-    elif labelled >= DEFAULT_COUNT:
+        return labelled + missing
+    if labelled >= DEFAULT_COUNT:
         return None
-    source = join_statements(ComparisonDirectory.open(folder.run))
-    labelling = Labelling(source, options=DrawingOptions(metrics=[name], sample=count))
-    for remark in labelling.remarks:
-        click.echo(printable(remark), err=True)
-    if not labelling.rows:
-        return None
-    page = folder.page(count)
-    if not page.exists():
-        language = choose_language(folder.answers.get("language"))
-        step = ["label", str(folder.run), "--metrics", name, "--sample", str(count)]
-        run_step([*step, "--page", str(page), *language])
-    return instruct(page, len(labelling.rows), is_first=not labelled)
+    return DEFAULT_COUNT

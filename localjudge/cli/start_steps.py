@@ -10,14 +10,17 @@ import click
 from localjudge.cli.main import ExitCode, command_line
 from localjudge.cli.output import STEP
 from localjudge.cli.start_answers import StartFolder
+from localjudge.errors import InputError
 from localjudge.judging.estimate import Estimate
 from localjudge.labels.labelling import DEFAULT_COUNT
 from localjudge.labels.labelling_time import labelling_minutes
 from localjudge.report.terminal import put
+from localjudge.run_directory.label_rows import stored_labels
 from localjudge.types import Language
-from localjudge.words import numbered, printable, roughly
+from localjudge.words import numbered, printable, printable_lines, roughly
 
 _DOCTOR_MINUTES = 10
+_REMEMBERED = ("mapping", "against", "language", "judge", "metrics")
 
 
 def format_step(step: Sequence[str]) -> str:
@@ -36,7 +39,7 @@ def run_step(step: Sequence[str]) -> int:
 def begin_again(folder: StartFolder) -> None:
     """Let the next run judge the changed data, with the answers of the last one."""
     stored = folder.answers
-    answers = {name: stored.get(name) for name in ("mapping", "language", "judge", "metrics")}
+    answers = {name: stored.get(name) for name in _REMEMBERED}
     last = folder.run
     name = folder.next_run()
     click.echo(
@@ -44,6 +47,31 @@ def begin_again(folder: StartFolder) -> None:
         err=True,
     )
     folder.write_config({**answers, "out": name, "reuse": [last.name]})
+
+
+def read_labels(folder: StartFolder, directory: Path, named_files: Sequence[Path]) -> None:
+    """Read the named files, in one command, and without labels the ones of earlier runs.
+
+    The directory has a run, or two that are compared. Parts of one sheet count as one plan if they
+    are read together.
+    """
+    if named_files:
+        step = ["label", str(directory)]
+        for file in named_files:
+            step += ["--read", str(file)]
+        run_step(step)
+    if not stored_labels(directory):
+        for other in folder.other_runs():
+            if stored_labels(other):
+                _try_to_read(directory, other)
+
+
+def _try_to_read(directory: Path, earlier: Path) -> None:
+    """Read the labels of an earlier run, unless no statement is the same."""
+    try:
+        run_step(["label", str(directory), "--read", str(earlier)])
+    except InputError as error:
+        click.echo(printable_lines(f"not read: {error}"), err=True)
 
 
 def print_total(estimate: Estimate, *, is_new_judge: bool) -> None:

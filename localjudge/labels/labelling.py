@@ -106,7 +106,8 @@ class Labelling:
             drawn = len(self._drawing.statements)
             is_first = not self._decisions.rows
             remarks.append(slice_outlook(frames, options.by, drawn, is_first=is_first))
-        remarks += difference_outlook(frames)
+        if not options.disputed:
+            remarks += difference_outlook(frames)
         if self.show_evidence and self.rows and not self.closest_sentences:
             remarks.append("no drawn statement has evidence, so none is shown")
         return remarks

@@ -13,6 +13,7 @@ from localjudge.labels.label_sheet import SheetLabel, is_whole, read_sheet
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.match_sheet import decision_values, list_places, match_sheet
 from localjudge.labels.units import statement_keys
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.label_rows import (
     LabelRow,
     append_labels,
@@ -93,7 +94,7 @@ def read_all_labels(
             carried_over, rows, damaged = match_sheet(labelled, labels, decisions)
             remarks = [*remarks, *_damage_remarks(damaged)]
         else:
-            rows = _select_labels(as_run(source), labelled)
+            rows = _select_labels(_open_labelled(source), labelled)
         rows = _respell(rows, decisions)
         new = decisions.in_order(_select_new(rows, decisions), read_at)
         later = Decisions([*decisions.rows, *carried_over, *new])
@@ -180,14 +181,22 @@ def _drop_answered_elsewhere(
     return labels
 
 
-def _select_labels(other: RunRecord, labelled: LabelSource) -> list[LabelRow]:
-    """Return the labels of another run for statements of this one."""
+def _open_labelled(source: str | Path) -> Path:
+    """Return the directory of a run, or of two runs with labels of both together."""
+    comparison = ComparisonDirectory.find(source)
+    if comparison is not None:
+        return comparison.path
+    return as_run(source).directory
+
+
+def _select_labels(other: Path, labelled: LabelSource) -> list[LabelRow]:
+    """Return the labels in another directory for these statements."""
     statements = statement_keys(labelled.frames.values())
-    labels = stored_labels(other.directory)
+    labels = stored_labels(other)
     rows = [row for row in labels if row.key in statements]
     if not rows:
         raise DataError(
-            f"none of the {len(labels):,} labels in {other.directory} is for a statement "
+            f"none of the {len(labels):,} labels in {other} is for a statement "
             f"in {labelled.directory}",
         )
     return rows

@@ -9,6 +9,7 @@ systems, so label statements of both: `localjudge label cmp`
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.analysis.corrected_change import CorrectedDifference
@@ -95,11 +96,15 @@ def label_command(comparison: RunComparison, name: str) -> str | None:
     if not is_missing or not can_be_corrected(name, change):
         return None
     directory = comparison.directory
+    options: list[Any] = []
+    if change.corrected and change.corrected.unsettled:
+        options = ["disputed", True]
     if directory is None:
-        commands = [call("label", path) for path in (comparison.baseline, comparison.run)]
+        paths = (comparison.baseline, comparison.run)
+        commands = [call("label", path, *options) for path in paths]
         return " and ".join(f"`{command}`" for command in commands)
     if missing is None or change.headline is None or len(comparison.metrics) > 1:
-        return f"`{call('label', directory, opened='RunPair')}`"
+        return f"`{call('label', directory, *options, opened='RunPair')}`"
     total = change.headline.labelled + missing
     return f"`{call('label', directory, 'sample', total, opened='RunPair')}`"
 

@@ -1,14 +1,17 @@
 """`localjudge start` with two columns that may be the answer: one system, or A against B."""
 
 import csv
+import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from localjudge.cli.start_answers import StartFolder
 from localjudge.config import read_config
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
+from localjudge.run_directory.label_rows import stored_labels
 from localjudge.run_directory.run_record import RunRecord
 from tests.cli.conftest import Call
 from tests.cli.test_start_command import commands_in, talk, write_page_labels
@@ -120,3 +123,67 @@ def test_without_a_terminal_it_prints_commands_for_two_systems(
     comparison = ComparisonDirectory.open("runs/data/run")
     assert (comparison.run_path / "report.html").exists()
     assert RunRecord.open(comparison.run_path).summary.samples == 20
+
+
+def answer_two_systems() -> None:
+    """Store the answers to the questions."""
+    mapping = {
+        "user_input": "question",
+        "retrieved_contexts": "passages",
+        "response": "answer_b",
+    }
+    answers = {"mapping": mapping, "against": "answer_a", "judge": "lexical"}
+    StartFolder.find(["data.csv"], None).write_config({**answers, "metrics": ["faithfulness"]})
+
+
+def test_changed_data_are_compared_again_with_the_labels_of_the_first_comparison(
+    call: Call,
+) -> None:
+    """One answer changes, so 19 of 20 labels count for the second comparison."""
+    answer_two_systems()
+    assert call("start", "data.csv")[0] == 0
+    write_page_labels(Path("runs/data/labels.html"), "labels-ann.jsonl")
+    assert call("start", "data.csv", "--labels", "labels-ann.jsonl")[0] == 0
+    text = Path("data.csv").read_text(encoding="utf-8")
+    text = text.replace("Kinder may not enter station 4.", "Kinder may enter station 4 at noon.")
+    Path("data.csv").write_text(text, encoding="utf-8")
+    code, printed, errors = call("start", "data.csv")
+    assert code == 0, errors
+    assert read_config("runs/data/localjudge.toml").arguments["against"] == "answer_a"
+    second = ComparisonDirectory.open("runs/data/run-2")
+    assert "label runs/data/run-2 --read runs/data/run" in commands_in(printed)
+    assert len({row.key for row in stored_labels(second.path)}) == 19
+    assert "label 1 more statement" in " ".join(printed.split())
+    write_page_labels(Path("runs/data/labels-2.html"), "labels-last.jsonl")
+    code, printed, _ = call("start", "data.csv", "--labels", "labels-last.jsonl")
+    assert code == 0
+    assert "by 20 labels of 1 person" in " ".join(printed.split())
+
+
+def test_disputed_statements_of_both_are_settled_by_a_page(call: Call) -> None:
+    """Bob contradicts ann on 12 of 20 statements, and eve settles them as ann has said."""
+    answer_two_systems()
+    assert call("start", "data.csv")[0] == 0
+    page = Path("runs/data/labels.html")
+    write_page_labels(page, "ann.jsonl")
+    write_page_labels(page, "bob.jsonl", "bob")
+    rows = [json.loads(line) for line in Path("bob.jsonl").read_text().splitlines()]
+    for row in rows[:12]:
+        row["human"] = 1 - row["human"]
+    Path("bob.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, printed, errors = call(
+        "start", "data.csv", "--labels", "ann.jsonl", "--labels", "bob.jsonl"
+    )
+    assert code == 0, errors
+    text = " ".join(printed.split())
+    disputed = Path("runs/data/disputed-12.html")
+    assert "12 disputed statements" in text
+    assert f"label runs/data/run --metrics faithfulness --disputed --page {disputed}" in text
+    assert "`localjudge label runs/data/run --disputed`" in text
+    assert "label runs/data/run --disputed" in call("compare", "runs/data/run")[1]
+    write_page_labels(disputed, "eve.jsonl", "eve")
+    code, printed, errors = call("start", "data.csv", "--labels", "eve.jsonl")
+    assert code == 0, errors
+    text = " ".join(printed.split())
+    assert "B is better in faithfulness" in text
+    assert "disputed" not in text
