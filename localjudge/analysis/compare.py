@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from localjudge.analysis.comparison import (
     ComparedSlice,
@@ -51,6 +52,7 @@ from localjudge.labels.matched_labels import (
 )
 from localjudge.labels.run_labels import check_labels_allowed
 from localjudge.labels.units import UnitFrame, first_places, unit_frames
+from localjudge.metrics import catalog
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, differences, judges_differ
 from localjudge.run_directory.label_rows import stored_labels
@@ -247,7 +249,11 @@ class _BothRuns:
     def metric_change(self, metric: str, moved: int) -> MetricChange:
         pairs = self._scored_pairs(metric, self.pairs)
         corrected = self._corrected(metric, pairs)
+        counted_by: Literal["judge", "rules"] = "rules"
+        if catalog.is_judged(metric):
+            counted_by = "judge"
         return MetricChange(
+            counted_by=counted_by,
             compared=len(pairs),
             unpaired=self.shared.only_baseline + self.shared.only_new,
             unscored=len(self.pairs) - len(pairs),

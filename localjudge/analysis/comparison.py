@@ -147,6 +147,8 @@ class SliceChange(Record):
 class MetricChange(SliceChange):
     """One metric in both runs. `scores` covers the `compared` samples.
 
+    `counted_by` says by what samples are `improved`, `worsened` and `tied`, also with labels.
+
     `unpaired` samples are in one run only. `unscored` samples are in both, but undefined or failed
     in at least one.
     """
@@ -157,6 +159,7 @@ class MetricChange(SliceChange):
     allowed_in_baseline: int
     verdicts: VerdictChanges | None
     moved: tuple[SampleChange, ...]
+    counted_by: Literal["judge", "rules"] = "judge"
     withheld: str | None = None
     """Why no scores are compared: more samples of a run failed than it allows."""
 

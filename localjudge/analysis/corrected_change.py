@@ -46,8 +46,11 @@ class CorrectedDifference(Record):
     run; `own_labels` of the new run's were made in it. Statements that were `passed_over` have no
     label, but later ones of their drawing do. Disagreements are handled as in
     `CorrectedMean`. `annotators` have labelled one of the statements. `remark` explains a missing
-    interval. `is_joint`: the statements were drawn from both runs together
-    (`localjudge.analysis.joint_labels`), for the difference only, so that there are no means.
+    interval. `planned` labels were to be read first, None without a plan. `is_joint`: the
+    statements were drawn from both runs together (`localjudge.analysis.joint_labels`), by what
+    each changes in the difference. `uncounted` ones change nothing and are never drawn, so that
+    there are no means with any of them. `half_width_of_all` is then the expected half width if
+    every statement had a label.
     """
 
     before: float | None = None
@@ -59,8 +62,11 @@ class CorrectedDifference(Record):
     labels: int = 0
     labelled: int = 0
     look: int = 0
+    planned: int | None = None
+    half_width_of_all: float | None = None
     unsettled: int = 0
     statements: int = 0
+    uncounted: int = 0
     clusters: int = 0
     counts_before: LabelCounts | None = None
     counts_after: LabelCounts | None = None
@@ -155,6 +161,7 @@ def correct_difference(
     for human in decisions.by_annotator(labelled).values():
         people.append(_units_at_look(both, before, after, human))
     update = _count_used_labels(people[0])
+    update["planned"] = _find_plan_of_both(both, people[0])
     shared = len(labelled_before & labelled_after)
     if not update["labels_before"]:
         update["remark"] = _explain_adding_labels(
@@ -233,6 +240,17 @@ def _units_at_look(
     units_before = label_before(plans, labels_before)
     units_after = label_after(plans, labels_after)
     return units_before, units_after, look
+
+
+def _find_plan_of_both(
+    both: tuple[MatchedLabels, MatchedLabels], units: tuple[LabelledUnits, LabelledUnits, Look]
+) -> int | None:
+    """Return the number of labels that were planned for each run, None without a plan of both."""
+    plans = both[0].plans  # of both runs
+    numbers = []
+    for labelled in units[:2]:
+        numbers.append(len(find_plan(labelled.frame, plans, labelled.labelled)))
+    return min(numbers) or None
 
 
 def _cover(

@@ -275,11 +275,28 @@ def count_labels_to_decide(
     if isinstance(corrected, CorrectedDifference):
         # A difference uses equal numbers of labels of each run, which may share a statement.
         look = corrected.look
+        planned = corrected.planned
+        half_width = corrected.half_width_of_all
+        if half_width is not None:
+            limits = (mean.mean - half_width, mean.mean + half_width)
+            judge = judge._replace(mean=mean.mean, ci95=limits)
     elif corrected.is_planned:
         planned = labels
     statements_of_look = round(corrected.statements * look / labels)
     needed = labels_needed(mean, judge, threshold, look, statements_of_look, planned)
+    if needed is None and _decides_with_all_labels(threshold, mean, corrected):
+        return corrected.statements
     return needed and round(needed * labels / look)
+
+
+def _decides_with_all_labels(threshold: float, mean: Mean, corrected: Corrected) -> bool:
+    """Return whether labels of all statements would decide a difference by joint labels.
+
+    Its interval is then an ordinary one.
+    """
+    if not isinstance(corrected, CorrectedDifference) or corrected.half_width_of_all is None:
+        return False
+    return abs(mean.mean - threshold) > corrected.half_width_of_all
 
 
 def _list_warnings(labels: RunLabels | None) -> Sequence[str]:

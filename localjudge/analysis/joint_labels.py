@@ -8,6 +8,8 @@ of both runs.
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from localjudge.analysis.corrected_change import (
     Clusters,
     CorrectedDifference,
@@ -15,11 +17,11 @@ from localjudge.analysis.corrected_change import (
 )
 from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.difference_frame import DifferenceFrame
-from localjudge.labels.labelled_units import LabelledUnits, count_labels, label_units
+from localjudge.labels.difference_frame import DifferenceFrame, half_width_of_all_labels
+from localjudge.labels.labelled_units import LabelledUnits, count_labels, find_plan, label_units
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
-from localjudge.stats.corrected import corrected_change, covering
+from localjudge.stats.corrected import corrected_change, covering, prediction_powered
 from localjudge.stats.interval import Mean
 from localjudge.stats.paired import paired_difference
 
@@ -56,6 +58,7 @@ def correct_jointly(
         annotators=decisions.count_annotators(keys),
         passed_over_after=len(frame.by_key.keys() & matched.passed_over),
         statements=len(frame.by_key),
+        uncounted=frame.uncounted,
     )
     obstacle = _find_obstacle(frame, matched, decisions)
     if obstacle:
@@ -73,12 +76,15 @@ def correct_jointly(
         "labels": len(first.counted),
         "labelled": len(first.labelled),
         "look": first.look.labels,
+        "planned": len(find_plan(frame, matched.plans, first.labelled)) or None,
     }
     if first.counted:
         changes = []
         for units in people:
             changes.append(_estimate(frame, units, clusters_before, clusters_after))
         update |= _describe(changes, first)
+        update |= _estimate_means(frame, people, update["difference"])
+        update["half_width_of_all"] = half_width_of_all_labels(frame, first.units)
     return corrected.model_copy(update=update)
 
 
@@ -119,6 +125,32 @@ def _estimate(
         [after[sample] for sample in clusters_after],
         clusters=clusters,
     )
+
+
+def _estimate_means(
+    frame: DifferenceFrame, people: Iterable[LabelledUnits], difference: float
+) -> dict[str, Any]:
+    """Return the mean of each run by the labels, at this difference.
+
+    Returns {} if a statement could not be drawn, because it changes no difference, or if all labels
+    are of one run.
+    """
+    if frame.uncounted:
+        return {}
+    means: list[float] = []
+    for labelled in people:
+        units = labelled.units
+        drawn = np.divide(
+            units.drawn, frame.weights, out=np.zeros_like(units.drawn), where=frame.weights > 0
+        )
+        for weights in frame.weights_of_runs():
+            of_run = units._replace(weights=weights, drawn=weights * drawn)
+            if not of_run.labelled.any():
+                return {}
+            means.append(prediction_powered(of_run, None).mean)
+    before = sum(means) / len(means) - difference / 2
+    before = min(max(before, 0.0, -difference), 1.0, 1.0 - difference)
+    return {"before": before, "after": before + difference}
 
 
 def _describe(changes: Iterable[Mean], first: LabelledUnits) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from localjudge.labels.units import UnitFrame
-from localjudge.stats.corrected import drawing_sizes
+from localjudge.stats.corrected import JudgedUnits, drawing_sizes
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Floats
 from localjudge.stats.sequence import MIN_PLANNED_LABELS
@@ -88,6 +88,25 @@ class DifferenceFrame(UnitFrame):
         """The number of different statements in the two runs, with those that cancel."""
         return len(self._statements)
 
+    @property
+    def uncounted(self) -> int:
+        """The number of statements that count the same in both runs, and are never drawn."""
+        return self.statements - len(self.by_key)
+
+    def weights_of_runs(self) -> tuple[Floats, Floats]:
+        """Return what each unit (units,) adds to the mean of each run, if it counts 1.
+
+        The first unit of a statement has the weight of all of them.
+        """
+        before = np.concatenate([self.before.weights, np.zeros(len(self.after.weights))])
+        after = self.shares.copy()
+        for weights in (before, after):
+            for units in self._statements.values():
+                total = weights[units].sum()
+                weights[units] = 0.0
+                weights[units[0]] = total
+        return before, after
+
     def shares_of_samples(self, values: Floats) -> tuple[dict[str, float], dict[str, float]]:
         """Return the mean of values (units,) by sample, in each run.
 
@@ -130,6 +149,35 @@ def questions_to_detect(frame: DifferenceFrame, difference: float) -> int:
     return math.ceil(questions * (detectable / difference) ** 2)
 
 
+def half_width_of_all_labels(frame: DifferenceFrame, units: JudgedUnits) -> float:
+    """Return the expected half width of the interval if every statement had a label.
+
+        variance   sum over clusters (d - share D)^2 + sum over statements w^2 s (1 - s)
+
+    s is the share of labels of 1 among the drawn statements of a system, and d and D are the
+    differences that these shares give. The first statement to be drawn has a share of one half.
+    """
+    values = np.where(units.certain, units.human, 0.0)
+    for sign in (-1.0, 1.0):
+        of_system = (frame.signs == sign) & ~units.certain
+        drawn = units.drawn[of_system]
+        labels = np.count_nonzero(drawn)
+        share = 0.5
+        if labels:
+            share = float((drawn * units.human[of_system]).sum() / drawn.sum())
+        values[of_system] = (labels * share + 0.5) / (labels + 1)
+    variance = _variance_of_clusters(frame, values)
+    variance += float((frame.weights**2 * values * (1 - values)).sum())
+    return NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(variance)
+
+
+def _variance_of_clusters(frame: DifferenceFrame, values: Floats) -> float:
+    """Return the sum of (d - share D)^2 over the clusters, for values of the units (units,)."""
+    parts = frame.changes * values
+    of_clusters = np.bincount(frame.clusters, parts - parts.sum() * frame.shares)
+    return float((of_clusters**2).sum())
+
+
 def _detectable(frame: DifferenceFrame, labels: int) -> float:
     """Return the smallest difference that this number of labels is expected to detect.
 
@@ -144,9 +192,9 @@ def _detectable(frame: DifferenceFrame, labels: int) -> float:
     weights = frame.weights[units]
     sizes = drawing_sizes(weights, p)
     chances = np.minimum(1.0, labels * sizes / sizes.sum())
-    predicted = frame.changes * np.where(np.isnan(frame.p_yes), frame.judged, frame.p_yes)
-    of_clusters = np.bincount(frame.clusters, predicted - predicted.sum() * frame.shares)
-    variance = float((of_clusters**2).sum() + (weights**2 * p * (1 - p) / chances).sum())
+    predicted = np.where(np.isnan(frame.p_yes), frame.judged, frame.p_yes)
+    variance = _variance_of_clusters(frame, predicted)
+    variance += float((weights**2 * p * (1 - p) / chances).sum())
     if labels < len(units):
         variance += float((weights**2 / chances).sum()) / labels
     normal = NormalDist()

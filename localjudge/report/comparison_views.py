@@ -37,7 +37,8 @@ ONE_LOOK = (
 )
 EXPECTED = "A and B are means of expected scores: probabilities in place of the verdicts 0 and 1"
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
-_COUNT_HEADINGS = ("metric", "better", "worse", "same", "missing", "became 1", "became 0")
+_COUNT_HEADINGS = ("better", "worse", "same", "missing", "became 1", "became 0")
+BY_JUDGE = "by the judge"
 _LETTERS = ("A", "B")
 _DIGITS = 3
 _UNITS_SHOWN = 10
@@ -46,7 +47,6 @@ _UNITS_SHOWN = 10
 def comparison_view(comparison: RunComparison) -> list[Table]:
     """Return the claims, means, counts, slices and remarks, and the samples that changed most."""
     scores: list[tuple[str, ...]] = []
-    counts: list[tuple[str, ...]] = []
     moved: list[Table] = []
     for name, change in comparison.metrics.items():
         scores.append((name, *quoted_cells(change)))
@@ -54,11 +54,10 @@ def comparison_view(comparison: RunComparison) -> list[Table]:
             scores.append(("  judge only", *score_cells(change.judged)))
         elif _differs_from_counted(change):
             scores.append(("  counted", *score_cells(change.scores)))
-        counts.append((counted_name(name, change), *count_cells(name, change)))
         for sample in change.moved:
             moved.append(_moved_sample(name, sample))
     said = Table(notes=list(claims(comparison)))
-    tables = [said, Table(("metric", *SCORE_HEADINGS), scores), Table(_COUNT_HEADINGS, counts)]
+    tables = [said, Table(("metric", *SCORE_HEADINGS), scores), _count_table(comparison)]
     if comparison.by:
         if comparison.by.slices:
             for metric in comparison.by.slices[0].metrics:
@@ -69,6 +68,21 @@ def comparison_view(comparison: RunComparison) -> list[Table]:
         tables.append(Table(notes=notes))
     tables.append(Table(notes=list(comparison_lines(comparison))))
     return [*tables, *moved]
+
+
+def _count_table(comparison: RunComparison) -> Table:
+    """Return the numbers of better and worse samples, with what they are counted by."""
+    is_judged = are_judged(comparison)
+    first = "metric"
+    if is_judged:
+        first = BY_JUDGE
+    rows: list[tuple[str, ...]] = []
+    for name, change in comparison.metrics.items():
+        counted_name = name
+        if catalog.is_judged(name) and not is_judged:
+            counted_name = f"{name}, {BY_JUDGE}"
+        rows.append((counted_name, *count_cells(name, change)))
+    return Table((first, *_COUNT_HEADINGS), rows)
 
 
 def _differs_from_counted(change: SliceChange) -> bool:
@@ -111,11 +125,9 @@ def quoted_cells(change: SliceChange) -> tuple[str, ...]:
     return score_cells(change.headline or change.judged)
 
 
-def counted_name(name: str, change: MetricChange) -> str:
-    """Return the name beside the numbers of better and worse samples, which labels do not count."""
-    if change.quoted.basis == "judge":
-        return name
-    return f"{name}, judge only"
+def are_judged(comparison: RunComparison) -> bool:
+    """Return whether each metric asks the judge, which then counts better and worse samples."""
+    return all(map(catalog.is_judged, comparison.metrics))
 
 
 def score_cells(scores: ScoreChanges | CorrectedDifference | None) -> tuple[str, ...]:
@@ -236,6 +248,7 @@ def _correction_remarks(change: MetricChange, runs: tuple[str, str]) -> Iterator
     if change.headline and change.headline.is_joint:
         statements = numbered(change.headline.statements, "statement")
         yield f"corrected by {change.headline.in_words} of the {statements} that can change it"
+        yield _describe_means(change.headline, runs)
     elif change.headline:
         before = numbered(change.headline.labels_before, "label")
         after = numbered(change.headline.labels_after, "label")
@@ -244,6 +257,18 @@ def _correction_remarks(change: MetricChange, runs: tuple[str, str]) -> Iterator
         yield f"not corrected by labels: {corrected.remark}"
     if corrected and corrected.contradiction:
         yield f"warning: {corrected.contradiction}"
+
+
+def _describe_means(corrected: CorrectedDifference, runs: tuple[str, str]) -> str:
+    """Return what the means of two runs are whose statements were drawn together."""
+    both = f"{runs[0]} and {runs[1]}"
+    if corrected.before is not None:
+        return f"the means of {both} are by the same labels, without intervals"
+    why = "all labels are of one of them"
+    if corrected.uncounted:
+        statements = numbered(corrected.uncounted, "statement")
+        why = f"{statements} that count the same in both were not drawn"
+    return f"{both} have no means by labels: {why}; judge only: the means by the judge"
 
 
 def _describe_no_difference(change: MetricChange, quoted: Mean) -> str:

@@ -23,11 +23,14 @@ from localjudge.labels.run_labels import RunLabels, find_corrected, how_to_label
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.comparison_views import (
+    BY_JUDGE,
+    are_judged,
     change_remarks,
     comparison_notes,
     count_cells,
     explain_decision,
     quoted_cells,
+    score_cells,
 )
 from localjudge.report.difference_claims import claims
 from localjudge.report.remarks import (
@@ -287,12 +290,16 @@ def _comparison(comparison: RunComparison) -> Values:
     """Return the changes of each metric, the end of the widest interval, and notes."""
     changes: list[Values] = []
     ends = [_MIN_SCALE]
+    is_judged = are_judged(comparison)
     for name, change in comparison.metrics.items():
         quoted = change.quoted
         ends += map(abs, quoted.ci95 or ())
         remarks = list(change_remarks(name, change, _RUNS, obstacles=comparison.obstacles(name)))
+        if catalog.is_judged(name) and not is_judged:
+            remarks.append(f"better, worse and same samples are counted {BY_JUDGE}")
+        judge_only = None
         if quoted.basis != "judge":
-            remarks.append("better, worse and same samples are counted by the judge only")
+            judge_only = score_cells(change.judged)
         changes.append(
             {
                 "name": name,
@@ -301,10 +308,14 @@ def _comparison(comparison: RunComparison) -> Values:
                 "difference": quoted.mean,
                 "interval": quoted.ci95,
                 "remarks": remarks,
+                "judge_only": judge_only,
             }
         )
+    counted = ["Better", "Worse", "Same"]
+    if is_judged:
+        counted = [f"{heading} {BY_JUDGE}" for heading in counted]
     notes = list(comparison_notes(comparison, _RUNS))
-    return {"changes": changes, "widest": max(ends), "notes": notes}
+    return {"changes": changes, "widest": max(ends), "notes": notes, "counted": counted}
 
 
 def _facts(run: RunRecord, comparison: RunComparison | None) -> Iterator[tuple[str, str | None]]:

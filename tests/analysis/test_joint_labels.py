@@ -11,7 +11,9 @@ import localjudge
 from localjudge import Run, RunPair
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare, join_statements
+from localjudge.analysis.comparison import MetricChange
 from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.gate_decisions import count_labels_to_decide
 from localjudge.errors import InputError
 from localjudge.labels.difference_frame import DifferenceFrame, labels_to_detect
 from localjudge.labels.drawing import DrawingOptions
@@ -19,6 +21,7 @@ from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_labels
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
+from localjudge.stats.interval import Mean
 from tests.conftest import OneJudge
 
 METRIC = "faithfulness"
@@ -248,3 +251,72 @@ def test_verify_notices_a_forged_label_of_the_difference(
     verification = pair.verify(engine=engine)
     assert not verification
     assert len(verification.labels.problems) == 1
+
+
+def test_means_by_joint_labels_exist_where_every_statement_can_be_drawn(
+    compared: Callable[..., ComparisonDirectory],
+) -> None:
+    """A and B share no sentence. By labels, A has 9 of 10 statements right, B 7 of 10; the judge
+    says .8 to all.
+    """
+    old = [[f"Old {n} is {'wrong' if n % 10 == 0 else 'it'}."] for n in range(120)]
+    new = [[f"New {n} is {'wrong' if n % 10 in (1, 2, 3) else 'it'}."] for n in range(120)]
+    comparison = compared(old, new)
+    label_joint(comparison, is_right, n=80)
+    found = change(comparison)
+    assert found.uncounted == 0
+    assert found.before == pytest.approx(0.9, abs=0.09)
+    assert found.after == pytest.approx(0.7, abs=0.09)
+    assert found.difference == pytest.approx((found.after or 0) - (found.before or 0))
+    label_joint(comparison, is_right)
+    found = change(comparison)
+    assert found.before == pytest.approx(0.9)
+    assert found.after == pytest.approx(0.7)
+
+
+def test_a_statement_that_counts_the_same_in_both_leaves_no_means(
+    compared: Callable[..., ComparisonDirectory],
+) -> None:
+    """Not drawn: two statements of each of 20 equal pairs, and the first one of the ten pairs that
+    replace the second.
+    """
+    comparison = compared(*two_systems(40))
+    label_joint(comparison, is_right)
+    found = change(comparison)
+    assert found.uncounted == joint_frame(comparison).uncounted == 20 * 2 + 10
+    assert (found.before, found.after) == (None, None)
+
+
+def test_the_labels_that_would_decide_are_a_look_or_all(
+    compared: Callable[..., ComparisonDirectory],
+) -> None:
+    """20 labels were planned, so the next looks are at 40, 80 and 160 labels. Of 240 statements,
+    A has 8 of 10 right and B 7 of 10.
+    """
+    old = [[f"Old {n} is {'wrong' if n % 10 < 2 else 'it'}."] for n in range(120)]
+    new = [[f"New {n} is {'wrong' if n % 10 in (3, 5, 7) else 'it'}."] for n in range(120)]
+    comparison = compared(old, new)
+    rows = Labelling(join_statements(comparison), "ann", DrawingOptions(sample=20)).rows_to_send()
+    sheet = comparison.path / "sheet.jsonl"
+    for row in rows:
+        row["human"] = is_right(row["text"])
+    sheet.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    read_labels(join_statements(comparison), sheet)
+    metric = compare(comparison.baseline_path, comparison.run_path).metrics[METRIC]
+    found = metric.corrected
+    assert found is not None
+    assert (found.planned, found.labels) == (20, 20)
+    # If all had labels: var(d) / n, where 0.8 x 0.2 + 0.7 x 0.3 = 0.37 is the variance of a pair.
+    expected = 1.96 * (0.37 / 120) ** 0.5
+    assert found.half_width_of_all == pytest.approx(expected, rel=0.35)
+    assert labels_at(metric, 0.13) == 240  # no earlier look decides, with a wider interval each
+    assert labels_at(metric, 0.02) is None
+    assert labels_at(metric, 0.34) == 40
+
+
+def labels_at(change: MetricChange, difference: float) -> int | None:
+    """Return the labels that would decide an interval of the same width around this difference."""
+    assert isinstance(change.quoted, Mean)
+    assert change.corrected is not None
+    mean = change.quoted._replace(mean=difference, ci95=(difference - 0.35, difference + 0.35))
+    return count_labels_to_decide(0, mean, mean, change.corrected)
