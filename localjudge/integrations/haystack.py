@@ -13,9 +13,10 @@ Each metric is an output in the form of Haystack's reports:
 
     score               mean of the scored samples; NaN without any, or with too many failures
     individual_scores   one for each sample, NaN if missing
+    expected            mean of the expected scores, NaN like the mean; each is in `results`
     results             row of scores.jsonl of each sample, with its rows of verdicts.jsonl, and
                         theirs of evidence.jsonl
-    ci95, scored, undefined, failed
+    ci95, expected_ci95, scored, undefined, failed
 """
 
 from collections.abc import Mapping, Sequence
@@ -153,11 +154,13 @@ def _output(run: Run, metric: Metric) -> dict[str, Any]:
             scores.append(_as_number(row.score))
             results.append({**vars(row), "verdicts": verdicts.get(row.sample_id, [])})
     summary = run[name]
+    others = {"ci95", "expected_ci95", "scored", "undefined", "failed"}
     return {
         "score": _as_number(summary.mean),
         "individual_scores": scores,
+        "expected": _as_number(summary.expected),
         "results": results,
-        **summary.model_dump(include={"ci95", "scored", "undefined", "failed"}),
+        **summary.model_dump(include=others),
     }
 
 

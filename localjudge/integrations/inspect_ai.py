@@ -11,8 +11,8 @@ response, and its metadata contain the retrieved texts or documents. Only the la
 conversation is judged, and several different targets count as no reference.
 
 A score has one value per metric, or NaN if it is missing. Its explanation has the reasons and the
-sentences that lowered it, its metadata all verdicts with their evidence. The model is loaded with
-the first sample and closed with the scorer.
+sentences that lowered it, its metadata the expected score of each metric and all verdicts with
+their evidence. The model is loaded with the first sample and closed with the scorer.
 """
 
 import math
@@ -30,7 +30,7 @@ from localjudge.integrations.conversion import JudgeLike, check_options, open_ju
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import lower_is_better
 from localjudge.open_judge import Judge
-from localjudge.report.sample_views import describe_outcome, format_verdict
+from localjudge.report.sample_views import describe_score, format_verdict
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 
 
@@ -100,13 +100,18 @@ def _score(
 ) -> Score:
     """Return the score of one sample."""
     values: dict[str, float] = {}
+    expected: dict[str, float | None] = {}
     lines = list(problems)
     for row in scores:
         values[row.metric] = math.nan if row.score is None else row.score
-        lines.append(f"{row.metric}: {describe_outcome(row)}")
+        expected[row.metric] = row.expected
+        lines.append(f"{row.metric}: {describe_score(row)}")
         lowering_label = int(lower_is_better(row.metric))
         for verdict in verdicts:
             if verdict.metric == row.metric and verdict.label in (lowering_label, None):
                 lines.append(format_verdict(verdict))
-    metadata = {"verdicts": [verdict.values_with_evidence for verdict in verdicts]}
+    metadata = {
+        "expected": expected,
+        "verdicts": [verdict.values_with_evidence for verdict in verdicts],
+    }
     return Score(value=values, explanation="\n".join(lines), metadata=metadata)

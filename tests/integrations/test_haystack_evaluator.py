@@ -56,6 +56,10 @@ def test_results_are_the_rows_of_a_run(evaluator: Evaluator, judge: localjudge.J
     assert output["individual_scores"] == [1, pytest.approx(2 / 3)]
     assert output["score"] == pytest.approx((1 + 2 / 3) / 2)
     assert 0 < output["ci95"][0] < output["score"] < output["ci95"][1] < 1
+    of_each = [0.9, pytest.approx((0.9 + 0.1 + 0.9) / 3)]
+    assert [row["expected"] for row in output["results"]] == of_each
+    assert output["expected"] == pytest.approx((0.9 + 1.9 / 3) / 2)
+    assert 0 < output["expected_ci95"][0] < output["expected"] < output["expected_ci95"][1] < 1
     second = output["results"][1]
     assert {"status": "scored", "numerator": 2, "denominator": 3}.items() <= second.items()
     assert {"text": "It is blue.", "label": 0, "p_yes": 0.1}.items() <= second["verdicts"][
@@ -134,6 +138,7 @@ def test_a_sample_without_a_score_is_not_a_number(
     output = outputs["faithfulness"]
     assert counts.items() <= output.items()
     assert (str(output["individual_scores"]), str(output["score"])) == ("[1.0, nan]", score)
+    assert (str(output["expected"]) == "nan") == (score == "nan")
     second = output["results"][1]
     assert [verdict["error"] for verdict in second["verdicts"]] == ["out of words"] * counts.get(
         "failed", 0

@@ -93,9 +93,11 @@ def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path)
     assert means(log) == pytest.approx({"context_recall": 0.75, "faithfulness": 5 / 6})
     [score] = read_eval_log(log.location).samples[1].scores.values()
     assert score.explanation == (
-        "context_recall: 1/2 = 0.500\n  0 0.200 It flows through ten countries.\n"
-        "faithfulness: 2/3 = 0.667\n  0 0.100 It is blue."
+        "context_recall: 1/2 = 0.500, expected 0.550\n  0 0.200 It flows through ten countries.\n"
+        "faithfulness: 2/3 = 0.667, expected 0.633\n  0 0.100 It is blue."
     )
+    expected = {"context_recall": (0.9 + 0.2) / 2, "faithfulness": (0.9 + 0.1 + 0.9) / 3}
+    assert score.metadata["expected"] == pytest.approx(expected)
     verdicts = score.metadata["verdicts"]
     assert [verdict["label"] for verdict in verdicts] == [1, 0, 1, 0, 1]
     contexts = EXAMPLE[1]["retrieved_contexts"]
