@@ -61,7 +61,8 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
     if near is not None and near >= _MAX_NEAR and not is_jury:
         doubt = "most verdicts are close to the threshold; the judge may be guessing"
         yield f"warning: {doubt}: test it with `localjudge doctor`"
-    if near is not None and near >= _MAX_NEAR:
+    near_half = abs(run.summary.threshold - _ONE_HALF) <= NEAR
+    if near is not None and near >= _MAX_NEAR and near_half:
         effect = "expected scores are near one half, as most probabilities are"
         yield f"warning: {effect}: compare runs by them, and do not read them as shares"
     if verdicts.windowed:

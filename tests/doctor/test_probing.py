@@ -226,6 +226,32 @@ def test_a_slow_judge_gets_items_for_five_minutes_but_at_least_eight_passages(
     ]
 
 
+@pytest.mark.parametrize("distance", [0.05, 0.3, 0.45])
+def test_probabilities_nearer_to_one_half_than_the_labels_are_said_to_move_expected_scores(
+    distance: float,
+) -> None:
+    """Four of five answers are right, by the order of asking: log odds of log 4 = 1.386.
+
+    Probabilities of .55 have log odds of .2, so the slope is 6.9; those of .8 fit (slope 1), and
+    those of .95 are too far from one half (2.94, slope .47).
+    """
+    asked = 0
+
+    def often_right(item: Probe) -> float:
+        nonlocal asked
+        asked += 1
+        sign = 1 if item.answer else -1
+        if asked % 5 == 0:
+            sign = -sign
+        return 0.5 + sign * distance
+
+    _, checks = measure(often_right)
+    for task in ("attribution", "relevance"):
+        low = checks[task].figures["calibration_slope"]["low"]
+        assert (low > 1) == (distance < 0.3)
+        assert ("expected scores" in checks[task].finding) == (low > 1)
+
+
 def limits(low: float, mean: float | None = None, high: float | None = None) -> Mean:
     mean = low if mean is None else mean
     if high is None:

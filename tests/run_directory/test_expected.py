@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import localjudge
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.judging.verify import verify_run
 from localjudge.metrics import Metric, catalog
+from localjudge.report.remarks import remarks
 from localjudge.report.sample_views import describe_score
 from localjudge.run_directory.expected import with_expected
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow
@@ -246,6 +248,50 @@ def test_a_run_has_expected_scores_in_each_of_its_files(tmp_path: Path) -> None:
     assert list(frame["expected"][:2]) == [pytest.approx(0.55), 0]
     samples = run.to_pandas("samples")
     assert list(samples["faithfulness_expected"][:2]) == [pytest.approx(0.55), 0]
+
+
+@pytest.mark.parametrize(
+    ("p_yes", "threshold", "warns"),
+    [(0.55, 0.5, True), (0.45, 0.5, True), (0.9, 0.5, False), (0.75, 0.8, False)],
+)
+def test_a_run_warns_of_probabilities_near_one_half(
+    p_yes: float, threshold: float, warns: bool, tmp_path: Path
+) -> None:
+    """All within .1 of one half. Those near a threshold of .8 are not."""
+    rows = [{"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains. It is red."}]
+    engine = ScriptedEngine({}, default=p_yes)
+    metric = "faithfulness"
+    run = evaluate(rows, engine=engine, metrics=[metric], threshold=threshold, out=tmp_path / "run")
+    lines = [line for line in remarks(run) if "expected scores" in line]
+    assert len(lines) == warns
+    assert all("warning" in line and "half" in line for line in lines)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("judge", ["reader", "bundled"])
+def test_expected_scores_of_a_model_are_means_of_its_stored_probabilities(
+    judge: str, tmp_path: Path
+) -> None:
+    """By hand from verdicts.jsonl, of a GGUF file, and of a jury after it is combined."""
+    contexts = ["The Danube rises in the Black Forest and flows into the Black Sea."]
+    answers = ["It rises in the Black Forest. It flows through Spain.", "It ends in the Black Sea."]
+    data = []
+    for number, answer in enumerate(answers):
+        question = {"user_input": "Where does the Danube rise?", "retrieved_contexts": contexts}
+        data.append({"id": str(number), "response": answer, **question})
+    run = evaluate(data, judge=judge, metrics=["faithfulness"], out=tmp_path / "run")
+    probabilities: dict[str, list[float]] = {}
+    for line in (run.directory / "verdicts.jsonl").read_text(encoding="utf-8").splitlines():
+        verdict = json.loads(line)
+        probabilities.setdefault(verdict["sample_id"], []).append(verdict["p_yes"])
+    assert [len(each) for each in probabilities.values()] == [2, 1]
+    means = [fmean(each) for each in probabilities.values()]
+    lines = (run.directory / "scores.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["expected"] for row in rows] == pytest.approx(means)
+    assert run["faithfulness"].expected == pytest.approx(fmean(means))
+    assert all(row["expected"] != row["score"] for row in rows)
+    assert run.verify().result == "bit-identical"
 
 
 def test_order_and_earlier_answers_change_no_expected_score(tmp_path: Path) -> None:
