@@ -54,6 +54,7 @@ OPTIONS_OF_OTHERS = {
         "--differences",
         "--paired",
         "--pooled",
+        "--predictions",
         "--slices",
         "--together",
     ),  # scripts/simulations/coverage-table

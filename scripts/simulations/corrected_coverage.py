@@ -16,11 +16,12 @@ a pool: of a simulated judge, or of real verdicts on labelled statements.
 These are intervals of a single look. `looked_at` simulates repeated looks, at planned numbers of
 labels (`localjudge.stats.sequence`) or with an ordinary interval after every five labels.
 `in_slices` corrects the slices of a run by one drawing, and `pooled` the share of all units, where
-samples with more units have a smaller share of 1.
+samples with more units have a smaller share of 1. `measure_predictions` takes the judge's
+probabilities, or the values halfway between them and its labels, in place of its labels.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -51,6 +52,7 @@ _STRATA = 10
 _THRESHOLD = 0.5
 _MORE_LABELS = (1.0, 1.25, 1.5, 2.0, 3.0)
 WAYS = ("labels only", "PPI++", "corrected")
+PREDICTIONS = ("verdict", "probability", "halfway")
 LABELS_AT = 50
 """Number of labels for the comparison of widths."""
 _MOST_LABELS = 150
@@ -136,12 +138,26 @@ def measure(setting: Setting, pool: Pool, *, repeats: int, seed: int) -> dict[st
     """Measure each of the `WAYS`."""
     generator = np.random.Generator(np.random.PCG64(seed))
     limits = np.array([_intervals(setting, pool, generator) for _ in range(repeats)])
-    held = (limits[:, :, 0] <= setting.truth) & (setting.truth <= limits[:, :, 1])
+    return _held_by(WAYS, limits, setting.truth)
+
+
+def measure_predictions(
+    setting: Setting, pool: Pool, *, repeats: int, seed: int
+) -> dict[str, Held]:
+    """Measure corrected means by each of the `PREDICTIONS`, of the same runs and drawings."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    limits = np.array([_predicted(setting, pool, generator) for _ in range(repeats)])
+    return _held_by(PREDICTIONS, limits, setting.truth)
+
+
+def _held_by(ways: Sequence[str], limits: Floats, truth: float) -> dict[str, Held]:
+    """Return the shares and widths of limits (repeats, ways, 2)."""
+    held = (limits[:, :, 0] <= truth) & (truth <= limits[:, :, 1])
     width = limits[:, :, 1] - limits[:, :, 0]
-    return {
-        way: Held(float(held[:, at].mean()), float(width[:, at].mean()))
-        for at, way in enumerate(WAYS)
-    }
+    measured: dict[str, Held] = {}
+    for at, way in enumerate(ways):
+        measured[way] = Held(float(held[:, at].mean()), float(width[:, at].mean()))
+    return measured
 
 
 def labels_for(
@@ -447,3 +463,19 @@ def _intervals(
     units = run.units(run.draw(setting.labels, generator), setting.labels)
     means = labels_alone(random_units), prediction_powered(random_units), prediction_powered(units)
     return [mean.ci95 or (0.0, 1.0) for mean in means]
+
+
+def _predicted(
+    setting: Setting, pool: Pool, generator: np.random.Generator
+) -> list[tuple[float, float]]:
+    """Return the limits by each prediction.
+
+    Probabilities are counted twice: lambda is at most 1, and they spread less than labels.
+    """
+    run = _made_run(setting, pool, generator)
+    units = run.units(run.draw(setting.labels, generator), setting.labels)
+    limits: list[tuple[float, float]] = []
+    for prediction in (units.judged, 2 * run.p_yes, units.judged + run.p_yes):
+        mean = prediction_powered(units._replace(judged=prediction))
+        limits.append(mean.ci95 or (0.0, 1.0))
+    return limits

@@ -4,7 +4,16 @@ import math
 from itertools import product
 
 import pytest
-from corrected_coverage import JUDGES, Setting, in_slices, labels_for, made_up_pool, pooled
+from corrected_coverage import (
+    JUDGES,
+    PREDICTIONS,
+    Setting,
+    in_slices,
+    labels_for,
+    made_up_pool,
+    measure_predictions,
+    pooled,
+)
 from corrected_coverage import measure as measure_corrected
 from difference_coverage import PairSetting, measure_difference
 from interval_coverage import (
@@ -133,6 +142,13 @@ def test_intervals_of_pooled_shares_cover_the_truth(setting: Setting) -> None:
     )
     assert everything.share >= 0.95 - CORRECTED_TOLERANCE
     assert corrected.share >= 0.93 - CORRECTED_TOLERANCE
+
+
+def test_probabilities_predict_the_labels_of_a_judge_without_errors_worse_than_verdicts() -> None:
+    setting = Setting(300, 0.9, False, 50)
+    measured = measure_predictions(setting, made_up_pool(1.0, 1.0), repeats=60, seed=3)
+    widths = [measured[prediction].width for prediction in PREDICTIONS]
+    assert 1.005 < widths[2] / widths[0] < widths[1] / widths[0]
 
 
 def test_a_good_judge_saves_labels_and_a_guessing_one_none() -> None:
