@@ -62,7 +62,7 @@ def check_labels(run: RunRecord) -> LabelsCheck:
     try:
         if labels.rows:
             frames = unit_frames(run)
-        current = _describe(labels, frames)
+        current = _describe(labels, frames, verified)
     except LocaljudgeError as error:
         problem = f"its drawings cannot be checked: {excerpt(error.message)}"
         return LabelsCheck(verified=verified, problems=(problem, *damage))
@@ -95,7 +95,9 @@ def check_joint_labels(
         return LabelsCheck(verified=verified, problems=(error.message,))
     problems = _find_changes(directory, labels, frames, verified)
     return LabelsCheck(
-        current=_describe(labels, frames), verified=verified, problems=tuple(problems)
+        current=_describe(labels, frames, verified),
+        verified=verified,
+        problems=tuple(problems),
     )
 
 
@@ -106,13 +108,20 @@ def store_joint_verification(directory: Path, check: LabelsCheck) -> None:
         write_output(directory / VERIFICATION, [content.encode()])
 
 
-def _describe(labels: LabelFile, frames: Mapping[str, UnitFrame]) -> VerifiedLabels:
+def _describe(
+    labels: LabelFile, frames: Mapping[str, UnitFrame], verified: VerifiedLabels | None
+) -> VerifiedLabels:
+    when = now()
+    first = when
+    if verified and verified.rows:
+        first = verified.first or verified.when
     return VerifiedLabels(
         rows=len(labels.rows),
         size=labels.size,
         sha256=labels.sha256,
         drawings_sha256=_hash_drawings(labels.rows, frames),
-        when=now(),
+        when=when,
+        first=first,
     )
 
 

@@ -26,6 +26,7 @@ from localjudge.report.certificate_text import (
     describe_agreement,
     describe_evidence_use,
     describe_examination,
+    describe_label_check,
     describe_origin,
     describe_samples,
     translate_caution,
@@ -39,7 +40,7 @@ from localjudge.report.overview import overview
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE, file_sha256
 from localjudge.run_directory.examination import find_examination
-from localjudge.run_directory.files import VERIFICATION, LastVerification, last_verification
+from localjudge.run_directory.files import VERIFICATION, last_verification
 from localjudge.run_directory.label_rows import LABELS, label_file, now
 from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.run_record import RunRecord
@@ -180,7 +181,10 @@ def _values(
             _add_findings(results["metrics"], messages)
             results |= _describe_checks(run, checked, messages)
             results["slices"] = list(_slice_rows(run, by, messages))
-        results |= _count_new_labels(run, verification)
+        labels = label_file(run.directory)
+        verified = verification.labels if verification else None
+        results["labels_sha256"] = labels.sha256
+        results["label_checks"] = describe_label_check(LABELS, labels.rows, verified, messages)
     return {
         **results,
         **identity,
@@ -192,6 +196,7 @@ def _values(
         "is_verified": is_verified,
         "is_altered": not is_verified,
         "is_report_checked": is_report_checked,
+        "is_complete": verification is not None and verification.asked_again == verification.stored,
         "column": by,
         "label_count": lambda corrected: count_labels(corrected, messages),
         "commands": list(_commands(run, title, messages.language, gates, by)),
@@ -260,6 +265,7 @@ def _leave_out_results(run: RunRecord, messages: Messages) -> dict[str, Any]:
         "samples": messages.plain("samples.all", n=run.summary.samples),
         "skipped": run.summary.skipped_rows,
         "labels": None,
+        "label_checks": [],
         "decisions_of_gates": (),
         "gates": [],
         "slices": [],
@@ -283,21 +289,6 @@ def _describe_checks(run: RunRecord, checked: Check, messages: Messages) -> dict
         "samples": describe_samples(run, messages),
         "decisions_of_gates": checked.decisions,
         "gates": [gate_row(decision, messages) for decision in checked.decisions],
-    }
-
-
-def _count_new_labels(run: RunRecord, verification: LastVerification | None) -> dict[str, Any]:
-    """Return the labels, those since the last verification, and whether it was complete."""
-    labels = label_file(run.directory)
-    new_labels = len(labels.rows)
-    if verification and verification.labels:
-        new_labels -= verification.labels.rows
-    is_whole = verification is not None and verification.asked_again == verification.stored
-    return {
-        "decisions": len(labels.rows),
-        "new_labels": new_labels,
-        "labels_sha256": labels.sha256,
-        "is_complete": is_whole and not new_labels,
     }
 
 

@@ -1,6 +1,7 @@
 """Sentences of the certificate in its language."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from localjudge import model_registry
 from localjudge.labels.annotator_agreement import Agreement
@@ -10,12 +11,22 @@ from localjudge.labels.labelled_units import SMALLEST_SHOWN, LabelCounts
 from localjudge.report.messages import Messages
 from localjudge.run_directory.environment import Origin
 from localjudge.run_directory.examination import Examination
+from localjudge.run_directory.files import VerifiedLabels
 from localjudge.run_directory.identity import UNPROVED
+from localjudge.run_directory.label_rows import LabelRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import USES, JudgeCard
 from localjudge.words import percent
 
 Limits = tuple[float, float] | None
+
+
+class LabelCheck(NamedTuple):
+    """What the last verification says about a file of labels. `is_covered`: about all its rows."""
+
+    sentence: str
+    remarks: str
+    is_covered: bool
 
 
 def describe_samples(run: RunRecord, messages: Messages) -> str:
@@ -173,3 +184,31 @@ def describe_evidence_use(use: EvidenceUse, messages: Messages) -> str:
         others=use.closed,
         others_agreeing=use.closed_agreeing,
     )
+
+
+def describe_label_check(
+    file: str, rows: Sequence[LabelRow], verified: VerifiedLabels | None, messages: Messages
+) -> list[LabelCheck]:
+    """Return what the last verification covers of the labels in a file, or nothing without rows."""
+    total = len(rows)
+    if not total:
+        return []
+    if verified is None or not verified.rows:
+        return [
+            LabelCheck(
+                messages.plain("certificate.labels_unverified", n=total, file=file), "", False
+            )
+        ]
+    day = verified.when[:10]
+    sentence = messages.plain(
+        "certificate.labels_verified", n=verified.rows, total=total, file=file, day=day
+    )
+    remarks: list[str] = []
+    added = total - verified.rows
+    if added:
+        remarks.append(messages.plain("certificate.labels_added", n=added))
+    if verified.first in (None, verified.when):
+        remarks.append(messages.plain("certificate.labels_first"))
+    else:
+        remarks.append(messages.plain("certificate.labels_again", day=str(verified.first)[:10]))
+    return [LabelCheck(sentence, " ".join(remarks), not added)]

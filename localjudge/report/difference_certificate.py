@@ -25,11 +25,15 @@ from localjudge.report.certificate import (
     verify_command,
     write_values,
 )
-from localjudge.report.certificate_text import describe_agreement
+from localjudge.report.certificate_text import (
+    LabelCheck,
+    describe_agreement,
+    describe_label_check,
+)
 from localjudge.report.messages import Messages
 from localjudge.run_directory.comparison_directory import COMPARISON, ComparisonDirectory
 from localjudge.run_directory.directory import LOCK
-from localjudge.run_directory.files import VERIFICATION
+from localjudge.run_directory.files import VERIFICATION, VerifiedLabels
 from localjudge.run_directory.label_rows import LABELS, LabelRow, label_file
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Language
@@ -99,9 +103,11 @@ def _values(
         problems += [f"{letter}: {problem}" for problem in side["problems"]]
     after = sides[1]
     result: dict[str, Any] = {"changes": [], "decisions_of_gates": (), "gates": [], "pairs": 0}
+    label_checks: list[LabelCheck] = []
     if not problems:
         labels = check_joint_labels(comparison.path, lambda: join_statements(comparison).frames)
         problems += [f"{LABELS}: {problem}" for problem in labels.problems]
+        label_checks = _check_labels(comparison, sides, labels.verified, messages)
     if not problems:
         with as_typed():
             checked = check(runs[1], gates=list(gates), baseline=runs[0])
@@ -117,9 +123,28 @@ def _values(
         "columns": [_find_column(run) for run in runs],
         "is_one_judge": runs[0].summary.judge == runs[1].summary.judge,
         "problems": tuple(problems),
+        "label_checks": label_checks,
         "labels": _describe_labels(comparison, runs, messages),
         "commands": list(_commands(name, runs[1], title, messages.language, gates)),
     }
+
+
+def _check_labels(
+    comparison: ComparisonDirectory,
+    sides: Sequence[dict[str, Any]],
+    verified: VerifiedLabels | None,
+    messages: Messages,
+) -> list[LabelCheck]:
+    """Return what the verifications cover of the labels of both runs together, and of each."""
+    checks: list[LabelCheck] = []
+    covered = {comparison.path: verified}
+    for path, side in zip((comparison.baseline_path, comparison.run_path), sides, strict=True):
+        verification = side["verification"]
+        covered[path] = verification.labels if verification else None
+    for path, last in covered.items():
+        file = (path / LABELS).relative_to(comparison.path).as_posix()
+        checks += describe_label_check(file, label_file(path).rows, last, messages)
+    return checks
 
 
 def _find_column(run: RunRecord) -> str:

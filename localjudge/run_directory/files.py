@@ -61,7 +61,8 @@ _Object = TypeVar("_Object", Manifest, Summary)
 class VerifiedLabels(Record):
     """The labels at a verification: the rows, bytes (`size`) and sha256 of `labels.jsonl`.
 
-    `drawings_sha256` is the sha256 of the settings of their drawings.
+    `drawings_sha256` is the sha256 of the settings of their drawings. `first` is the time of the
+    first verification that is known, from which on some rows are known to be unchanged.
     """
 
     rows: int
@@ -69,6 +70,7 @@ class VerifiedLabels(Record):
     sha256: str
     drawings_sha256: str
     when: str
+    first: str | None = None
 
 
 class LastVerification(Record):

@@ -12,6 +12,7 @@ from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.report.certificate import write_certificate
 from localjudge.run_directory.directory import file_sha256
+from localjudge.run_directory.files import VERIFICATION
 from localjudge.run_directory.label_rows import LABELS, label_file
 from localjudge.types import Language
 from tests.analysis.conftest import label, label_words
@@ -82,13 +83,35 @@ def test_a_certificate_states_what_the_last_verification_covered(run: Run, text:
     assert run.verify(engine=same_judge(run))
     today = r"Verified on 20\d\d-\d\d-\d\d on [^:]*: "
     whole = today + "the judge repeated 60 of 60 stored answers, every bit the same. "
-    assert re.search(f"{whole}The results have not changed since. R", text(run))
+    assert re.search(f"{whole}The judge's results have not changed since. Labels: ", text(run))
     assert run.verify(engine=same_judge(run), sample=5)
     assert re.search(today + "the judge repeated 5 of 60 stored answers", text(run))
     label(run, n=50)
-    assert "10 of the 50 decisions in labels.jsonl were added later" in text(run)
+    assert re.search("Labels: 40 of 50 rows of labels.jsonl .* 10 rows were added since", text(run))
     edited("verification.json", '"manifest_sha256": "', '"manifest_sha256": "0')(run.directory)
     assert "Not verified since" in text(run)
+
+
+def test_a_certificate_says_which_changes_of_labels_are_excluded(run: Run, text: Text) -> None:
+    """None before the first verification, which is the second one once its result was removed."""
+    assert re.search("Labels: 40 rows in labels.jsonl, not verified", text(run))
+    assert run.verify(engine=same_judge(run))
+    assert "Labels: 40 of 40 rows of labels.jsonl " in text(run)
+    assert "No earlier verification" in text(run)
+    assert run.verify(engine=same_judge(run), sample=5)
+    assert "The first verification was on 20" in text(run)
+    edited(LABELS, '"human": 1', '"human": 0')(run.directory)
+    (run.directory / VERIFICATION).unlink()
+    assert run.verify(engine=same_judge(run), sample=5)
+    assert "No earlier verification" in text(run)
+
+
+def test_a_certificate_without_labels_has_nothing_about_them_on_top(
+    scripted_run: ScriptedRun, text: Text
+) -> None:
+    run = make_run(scripted_run, "unlabelled", samples=3)
+    assert run.verify(engine=same_judge(run))
+    assert "Labels: " not in text(run)
 
 
 def test_a_run_that_was_not_reproduced_has_no_result(run: Run, text: Text) -> None:

@@ -88,6 +88,20 @@ def test_certificate_has_difference_labels_verification_and_commands(
     assert page == text(pair, gates=["faithfulness.delta>=0.5"])
 
 
+def test_labels_have_a_box_for_each_of_their_files(pair: RunPair, text: Text) -> None:
+    """30 joint labels, verified; then 10 more, and 5 of B alone, which no verification covers."""
+    label(pair, 30)
+    assert pair.verify(engine=engine())
+    assert "Labels: 30 of 30 rows of labels.jsonl" in text(pair)
+    label(pair, 40)
+    labelling = Labelling(pair.run, "ann", DrawingOptions(sample=5))
+    for _ in range(5):
+        labelling.answer(1)
+    page = text(pair)
+    assert re.search("Labels: 30 of 40 rows of labels.jsonl .* 10 rows were added since", page)
+    assert "Labels: 5 rows in new/labels.jsonl, not verified" in page
+
+
 def test_without_labels_it_says_judge_only(pair: RunPair, text: Text) -> None:
     page = text(pair)
     assert "better" not in page
