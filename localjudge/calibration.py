@@ -31,7 +31,7 @@ from localjudge.labels.judge_comparison import calibrate_judges
 from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
 from localjudge.labels.labelled_runs import read_labelled_runs
 from localjudge.labels.labelled_texts import LabelledText, hash_content, read_labelled_texts
-from localjudge.labels.units import UnitPlace, verdicts_at
+from localjudge.labels.units import VerdictId, verdicts_at
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
@@ -186,7 +186,7 @@ def _judge_texts(
     labels, clusters = _read_labels(texts, samples, metric, column)
     dataset = load(samples, name=source.name)  # raises for invalid samples
     plan = Plan(dataset, (catalog.get(metric),), run_settings, len(samples))
-    keys = {place: str(place) for place in labels}
+    keys = {verdict_id: str(verdict_id) for verdict_id in labels}
     answers = []
     for judge in expanded:
         with open_job(plan, judge=judge, out=out, engine=engine, progress=progress) as job:
@@ -201,9 +201,9 @@ def _judge_texts(
     }
     return LabelledQuestion(
         name=get_question(metric),
-        labels={key: labels[place] for place, key in keys.items()},
+        labels={key: labels[verdict_id] for verdict_id, key in keys.items()},
         weights=dict.fromkeys(keys.values(), 1.0),
-        clusters={key: clusters[place] for place, key in keys.items()},
+        clusters={key: clusters[verdict_id] for verdict_id, key in keys.items()},
         judges=answers,
         labels_used=labels_used,
     )
@@ -233,10 +233,10 @@ def _make_samples(texts: Sequence[LabelledText]) -> list[Sample]:
 
 def _read_labels(
     texts: Sequence[LabelledText], samples: Sequence[Sample], metric: str, column: str | None
-) -> tuple[dict[UnitPlace, Label], dict[UnitPlace, str]]:
+) -> tuple[dict[VerdictId, Label], dict[VerdictId, str]]:
     """Return the labels of the samples, and their clusters by the texts or by a column."""
-    labels: dict[UnitPlace, Label] = {}
-    clusters: dict[UnitPlace, str] = {}
+    labels: dict[VerdictId, Label] = {}
+    clusters: dict[VerdictId, str] = {}
     for row, sample in zip(texts, samples, strict=True):
         cluster = _hash_texts(row.texts)
         if column:
@@ -249,9 +249,9 @@ def _read_labels(
             cluster = group_name(value)
         for position, label in enumerate(row.labels):
             if label is not None:
-                place = UnitPlace(sample.id, metric, position)
-                labels[place] = label
-                clusters[place] = cluster
+                verdict_id = VerdictId(sample.id, metric, position)
+                labels[verdict_id] = label
+                clusters[verdict_id] = cluster
     return labels, clusters
 
 

@@ -24,14 +24,13 @@ from localjudge.analysis.compare import MOVED_SAMPLES, compare
 from localjudge.analysis.comparison import Obstacle, RunComparison
 from localjudge.analysis.gate_decisions import Undecided
 from localjudge.analysis.pooled import PooledShare, pooled_shares
-from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.judging.judges import JudgeName
 from localjudge.judging.settings import VerifySettings, takes_settings, without_defaults
 from localjudge.judging.verify import Verification, verify_run
-from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels

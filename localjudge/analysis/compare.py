@@ -44,14 +44,14 @@ from localjudge.analysis.pairing import (
 )
 from localjudge.errors import InputError
 from localjudge.labels.difference_frame import DifferenceFrame
-from localjudge.labels.label_source import LabelSource, PlacesInRun
+from localjudge.labels.label_source import LabelSource, StatementsInRun
 from localjudge.labels.matched_labels import (
     MatchedLabels,
     match_joint_labels,
     match_labels_of_both,
 )
 from localjudge.labels.run_labels import check_labels_allowed
-from localjudge.labels.units import UnitFrame, first_places, unit_frames
+from localjudge.labels.units import UnitFrame, first_verdicts, unit_frames
 from localjudge.metrics import catalog
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, differences, judges_differ
@@ -135,8 +135,8 @@ def join_statements(comparison: ComparisonDirectory) -> LabelSource:
     both = _BothRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics))
     frames = both.joint_frames()
     parts = (
-        PlacesInRun(baseline, first_places(frame.before for frame in frames.values())),
-        PlacesInRun(run, first_places(frame.after for frame in frames.values())),
+        StatementsInRun(baseline, first_verdicts(frame.before for frame in frames.values())),
+        StatementsInRun(run, first_verdicts(frame.after for frame in frames.values())),
     )
     return LabelSource(comparison.path, dict(frames), parts)
 

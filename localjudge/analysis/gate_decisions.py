@@ -26,8 +26,8 @@ from localjudge.analysis.gate_reasons import (
     explain_obstacles,
 )
 from localjudge.analysis.gates import Gate
-from localjudge.analysis.quoted_mean import quote_mean, withholds_mean
 from localjudge.analysis.slices import Slice
+from localjudge.labels.corrected_mean import quote_mean
 from localjudge.labels.run_labels import RunLabels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import allowed_failures
@@ -143,7 +143,7 @@ def _decide_mean(
         reason = f"{NO_LABELS}; in the whole run, {of_run.counts.in_words}"
         return _without_interval(gate, reason, labels=0)
     description = corrected.contradiction or corrected.counts.in_words
-    if not withholds_mean(corrected):
+    if not corrected.withholds_judge:
         remarks = [f"{corrected.remark}; {description}", failures]
         return _decide_on_mean(gate, judge, judge, None, labels, remarks)
     needed = None

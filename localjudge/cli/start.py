@@ -15,7 +15,6 @@ from typing import Literal
 
 import click
 
-from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.cli import options as cli
 from localjudge.cli.command import command
 from localjudge.cli.main import ExitCode
@@ -46,13 +45,13 @@ from localjudge.judging.estimate import Estimate, estimate_plan
 from localjudge.judging.plan import Plan, plan
 from localjudge.judging.settings import checked
 from localjudge.judging.verify import REPORT
-from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
 from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
 from localjudge.report.estimate_views import estimate_view
-from localjudge.report.next_step import next_step
 from localjudge.report.sentences import state_mean
+from localjudge.report.summary_views import next_step
 from localjudge.report.terminal import Table, number, put, show
 from localjudge.run_directory.examination import NOT_EXAMINED
 from localjudge.run_directory.run_record import RunRecord

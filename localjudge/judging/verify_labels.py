@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from localjudge.errors import LocaljudgeError, RunDirectoryError
-from localjudge.labels.drawing import hash_frames, parse_metrics
+from localjudge.labels.drawing import DrawingName, hash_frames
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.resources import write_output
@@ -152,6 +152,9 @@ def _hash_drawings(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) ->
     names = {row.draw for row in rows if row.draw}
     settings = []
     for name in sorted(names):
-        metrics = [metric for metric in parse_metrics(name) if metric in frames]
-        settings.append([name, hash_frames(frames[metric] for metric in metrics)])
+        drawing = DrawingName.parse(name)
+        drawn_frames = []
+        if drawing is not None:
+            drawn_frames = [frames[metric] for metric in drawing.metrics if metric in frames]
+        settings.append([name, hash_frames(drawn_frames)])
     return hashlib.sha256(json.dumps(settings).encode()).hexdigest()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from localjudge.errors import InputError
-from localjudge.labels.units import UnitPlace
+from localjudge.labels.units import VerdictId
 from localjudge.run_directory.result_rows import EvidenceRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import option_name
@@ -36,9 +36,9 @@ class ClosestSentence(NamedTuple):
 
 
 def closest_sentences(
-    run: RunRecord, keys: Mapping[UnitPlace, str]
+    run: RunRecord, keys: Mapping[VerdictId, str]
 ) -> dict[str, tuple[ClosestSentence, ...]]:
-    """Return the closest sentences of the statements at these places, by their keys.
+    """Return the closest sentences of the statements with these verdicts, by their keys.
 
     A statement that shares no word with its texts has none.
     """
@@ -46,7 +46,7 @@ def closest_sentences(
     if not run.has_evidence:
         return sentences
     for verdict in run.iter_verdicts_with_evidence():
-        key = keys.get(UnitPlace(verdict.sample_id, verdict.metric, verdict.position or 0))
+        key = keys.get(VerdictId(verdict.sample_id, verdict.metric, verdict.position or 0))
         if key is not None and verdict.evidence:
             sentences[key] = tuple(_describe(verdict, row) for row in verdict.evidence)
     return sentences

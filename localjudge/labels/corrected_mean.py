@@ -15,25 +15,27 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer
 
-from localjudge.labels.evidence_use import EvidenceUse, count_evidence_use
 from localjudge.labels.judge_figures import FEW
 from localjudge.labels.labelled_units import (
+    EvidenceUse,
     LabelCounts,
     LabelledUnits,
     are_too_many,
+    count_evidence_use,
     count_labels,
     label_units,
 )
 from localjudge.labels.labelling_time import labelling_minutes
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
+from localjudge.run_directory.summary import MetricSummary
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
     covering,
     labels_alone,
     labels_saved,
 )
-from localjudge.stats.interval import Mean
+from localjudge.stats.interval import Mean, NoMean
 from localjudge.stats.sequence import Look
 from localjudge.types import Record
 from localjudge.words import numbered, percent
@@ -145,6 +147,15 @@ class CorrectedMean(Record):
         return self.counts.contradiction
 
     @property
+    def withholds_judge(self) -> bool:
+        """Whether labels without an interval keep the judge's mean from being quoted."""
+        if self.counts is None or self.ci95:
+            return False
+        if self.contradiction:
+            return True
+        return self.is_labelled and self.remark != NO_SHARE
+
+    @property
     def shortage(self) -> str | None:
         """Why labels give no interval: `19 labels, 20 needed`. None if they do, or without."""
         if self.counts is None or self.ci95:
@@ -183,6 +194,28 @@ def _format_rate(name: str, rate: float | None) -> str:
     if rate is None:
         return ""
     return f" ({name} {percent(rate)} %, weighted by the drawing)"
+
+
+def quote_mean(summary: MetricSummary, corrected: CorrectedMean | None) -> Mean | NoMean:
+    """Return the mean to quote of a metric, in a run or a slice.
+
+    Labels of the run that give no interval leave no number: the judge's mean is never quoted
+    against labels. The judge decides without labels, with labels of another run only, and if labels
+    can never correct the metric and do not contradict the judge.
+    """
+    if corrected and corrected.mean is not None and (corrected.ci95 or corrected.is_complete):
+        return Mean(
+            mean=corrected.mean,
+            ci95=corrected.ci95,
+            method="labels",
+            n=summary.scored,
+            clusters=corrected.clusters,
+            basis="labels",
+            based_on=corrected.in_words,
+        )
+    if corrected and corrected.withholds_judge:
+        return NoMean("too few labels", corrected.shortage or "too few labels")
+    return summary.by_judge or NoMean()
 
 
 def correct_mean(

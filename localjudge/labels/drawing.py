@@ -16,12 +16,12 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from localjudge.errors import InputError
-from localjudge.labels.units import UnitFrame, UnitPlace, first_places
+from localjudge.labels.units import UnitFrame, VerdictId, first_verdicts
 from localjudge.stats.corrected import MIN_CLUSTERS, draw, drawing_sizes, strata_by_score
 from localjudge.stats.interval import Floats, Indices
 from localjudge.words import option_name
@@ -33,7 +33,7 @@ _AND = " + "
 _NAME_DIGITS = 8
 _SEED_DIGITS = 18
 _NAME = re.compile(
-    rf"(?P<seed>[0-9]{{1,{_SEED_DIGITS}}}): (?P<metrics>.+) [0-9a-f]{{{_NAME_DIGITS}}}"
+    rf"(?P<seed>[0-9]{{1,{_SEED_DIGITS}}}): (?P<metrics>.+) (?P<digest>[0-9a-f]{{{_NAME_DIGITS}}})"
     r'(?P<earlier> with more disagreements)?(?: by (?P<by>".*"))?'
 )
 """The names of drawings; the ones with more disagreements are of earlier versions."""
@@ -53,11 +53,45 @@ class DrawingOptions(NamedTuple):
     disputed: bool = False
 
 
+class DrawingName(NamedTuple):
+    """What determines a drawing. `str` is its name, which a label stores.
+
+    `digest` is the hash of the sizes. The drawings with more disagreements are of earlier versions
+    (`is_earlier`) and cannot be repeated.
+    """
+
+    seed: int
+    metrics: tuple[str, ...]
+    digest: str
+    by: str | None = None
+    is_earlier: bool = False
+
+    def __str__(self) -> str:
+        name = f"{self.seed}: {_AND.join(self.metrics)} {self.digest}"
+        if self.by is not None:
+            name += f" by {json.dumps(self.by)}"
+        return name
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the parts of a name, or None for an invalid one."""
+        parts = _NAME.fullmatch(name)
+        if parts is None:
+            return None
+        try:
+            by = json.loads(parts["by"] or "null")
+        except ValueError:
+            return None
+        metrics = tuple(parts["metrics"].split(_AND))
+        is_earlier = parts["earlier"] is not None
+        return cls(int(parts["seed"]), metrics, parts["digest"], by, is_earlier)
+
+
 class DrawnStatement(NamedTuple):
     """A drawn statement: key, first verdict, share of the total size, and number from 1."""
 
     key: str
-    place: UnitPlace
+    verdict_id: VerdictId
     size_share: float
     draw_index: int
 
@@ -65,7 +99,7 @@ class DrawnStatement(NamedTuple):
 class Drawing(NamedTuple):
     """Statements in order.
 
-    `name` encodes seed, metrics, sizes and column; `frame` is the hash of the statements.
+    `name` is a `DrawingName`; `frame` is the hash of the statements.
     """
 
     name: str
@@ -91,8 +125,8 @@ def draw_statements(
     Raises InputError for a count below 1, an invalid seed or an unsuitable column.
     """
     _check_drawing(count, seed)
-    places = first_places(frames.values())
-    keys = list(places)
+    verdict_ids = first_verdicts(frames.values())
+    keys = list(verdict_ids)
     numbers = {key: number for number, key in enumerate(keys)}
     p_yes = _read_answers(frames.values(), numbers)
     sizes = drawing_sizes(_combine_weights(frames.values(), numbers), p_yes)
@@ -100,15 +134,17 @@ def draw_statements(
     if by is not None:
         factors, slices = _slices(sizes, frames.values(), numbers, by)
         sizes = sizes * factors
-        strata = slices * len(places) + np.unique(strata, return_inverse=True)[1]
+        strata = slices * len(keys) + np.unique(strata, return_inverse=True)[1]
     taken, turns = draw(sizes, strata, count, seed)
     shares = sizes / sizes.sum()
     statements = []
     for number, draw_index in zip(taken.tolist(), turns.tolist(), strict=True):
         key = keys[number]
         share = float(shares[number])
-        statements.append(DrawnStatement(key, places[key], share, draw_index))
-    name = _name_drawing(frames, seed, by, shares)
+        statements.append(DrawnStatement(key, verdict_ids[key], share, draw_index))
+    # In single precision, because the last bits of the sum differ between machines.
+    digest = hashlib.sha256(shares.astype("<f4").tobytes()).hexdigest()[:_NAME_DIGITS]
+    name = str(DrawingName(seed, tuple(frames), digest, by))
     return Drawing(name, hash_frames(frames.values()), statements)
 
 
@@ -159,23 +195,13 @@ def _list_units(frame: UnitFrame, numbers: Mapping[str, int]) -> tuple[list[int]
     return statements, units
 
 
-def _name_drawing(metrics: Iterable[str], seed: int, by: str | None, shares: Floats) -> str:
-    """Return the name of a drawing: its seed, metrics, hash of the shares, and column."""
-    # In single precision, because the last bits of the sum differ between machines.
-    digest = hashlib.sha256(shares.astype("<f4").tobytes()).hexdigest()[:_NAME_DIGITS]
-    name = f"{seed}: {_AND.join(metrics)} {digest}"
-    if by is not None:
-        name += f" by {json.dumps(by)}"
-    return name
-
-
-def disputed_statements(frames: Mapping[str, UnitFrame], keys: Iterable[str]) -> Drawing:
+def draw_disputed(frames: Mapping[str, UnitFrame], keys: Iterable[str]) -> Drawing:
     """Return the statements with these keys in the order of the run, in place of a drawing."""
     wanted = set(keys)
     statements = []
-    for key, place in first_places(frames.values()).items():
+    for key, verdict_id in first_verdicts(frames.values()).items():
         if key in wanted:
-            statements.append(DrawnStatement(key, place, size_share=0.0, draw_index=0))
+            statements.append(DrawnStatement(key, verdict_id, size_share=0.0, draw_index=0))
     return Drawing(DISPUTED, "", statements)
 
 
@@ -207,7 +233,7 @@ def _group_by_slice(
         value_of = frame.values_of(by)
         for key, units in frame.by_key.items():
             for unit in units:
-                sample = frame.places[unit].sample_id
+                sample = frame.verdict_ids[unit].sample_id
                 statements[value_of[sample]].add(numbers[key])
                 samples[value_of[sample]].add(sample)
     groups = []
@@ -229,43 +255,33 @@ def hash_frames(frames: Iterable[UnitFrame]) -> str:
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
-def parse_metrics(drawing: str) -> list[str]:
-    """Return the metrics in a drawing's name, or [] for an invalid name."""
-    parts = _NAME.fullmatch(drawing)
-    if parts is None:
-        return []
-    return parts["metrics"].split(_AND)
-
-
-def parse_options(name: str) -> DrawingOptions | None:
-    """Return seed, metrics and column in the name of a drawing that can be repeated, or None."""
-    parts = _NAME.fullmatch(name)
-    if parts is None or parts["earlier"]:
-        return None
-    try:
-        by = json.loads(parts["by"] or "null")
-    except ValueError:
-        return None
-    return DrawingOptions(metrics=parts["metrics"].split(_AND), seed=int(parts["seed"]), by=by)
+def drawn_metrics(name: str, frame: str, frames: Mapping[str, UnitFrame]) -> tuple[str, ...]:
+    """Return the metrics of the named drawing if it was made from these frames, () otherwise."""
+    drawing = DrawingName.parse(name)
+    if drawing is None or not frames.keys() >= set(drawing.metrics):
+        return ()
+    if frame != hash_frames(frames[metric] for metric in drawing.metrics):
+        return ()
+    return drawing.metrics
 
 
 def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawing | None:
     """Return the first statements of the named drawing, if these frames reproduce it."""
     if name == DISPUTED:
-        return disputed_statements(frames, first_places(frames.values()))
-    options = parse_options(name)
-    if options is None:
+        return draw_disputed(frames, first_verdicts(frames.values()))
+    drawing = DrawingName.parse(name)
+    if drawing is None or drawing.is_earlier:
         return None
     drawn_frames: dict[str, UnitFrame] = {}
-    for metric in options.metrics or ():
+    for metric in drawing.metrics:
         if metric in frames and frames[metric].by_key:
             drawn_frames[metric] = frames[metric]
     if not drawn_frames:
         return None
     try:
-        drawing = draw_statements(drawn_frames, count, options.seed or 0, options.by)
+        again = draw_statements(drawn_frames, count, drawing.seed, drawing.by)
     except InputError:  # no such column
         return None
-    if drawing.name != name:
+    if again.name != name:
         return None
-    return drawing
+    return again

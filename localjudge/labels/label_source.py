@@ -16,18 +16,18 @@ from localjudge.labels.drawing import Drawing, DrawnStatement
 from localjudge.labels.label_sheet import SheetRow
 from localjudge.labels.run_labels import check_labels_allowed
 from localjudge.labels.shown_texts import find_metrics, shown_texts, split_answer
-from localjudge.labels.units import UnitFrame, UnitPlace, first_places, unit_frames, verdicts_at
+from localjudge.labels.units import UnitFrame, VerdictId, first_verdicts, unit_frames, verdicts_at
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.run_rows import texts_read
 from localjudge.words import suggestion
 
 
-class PlacesInRun(NamedTuple):
-    """A run, and the first place of each of its statements, by key."""
+class StatementsInRun(NamedTuple):
+    """A run, and the first verdict on each of its statements, by key."""
 
     run: RunRecord
-    places: Mapping[str, UnitPlace]
+    verdict_ids: Mapping[str, VerdictId]
 
 
 class LabelSource(NamedTuple):
@@ -35,7 +35,7 @@ class LabelSource(NamedTuple):
 
     directory: Path
     frames: dict[str, UnitFrame]
-    runs: tuple[PlacesInRun, ...]
+    runs: tuple[StatementsInRun, ...]
 
     @classmethod
     def of_run(cls, run: RunRecord | str | Path) -> "LabelSource":
@@ -47,7 +47,7 @@ class LabelSource(NamedTuple):
         run = as_run(run)
         check_labels_allowed(run)
         frames = unit_frames(run)
-        return cls(run.directory, frames, (PlacesInRun(run, first_places(frames.values())),))
+        return cls(run.directory, frames, (StatementsInRun(run, first_verdicts(frames.values())),))
 
     @property
     def is_joint(self) -> bool:
@@ -57,40 +57,40 @@ class LabelSource(NamedTuple):
     def has_evidence(self) -> bool:
         return all(part.run.has_evidence for part in self.runs)
 
-    def in_runs(self, keys: Iterable[str]) -> Iterator[tuple[RunRecord, dict[UnitPlace, str]]]:
-        """Yield each run with the places of the statements, in the first run that has them."""
+    def in_runs(self, keys: Iterable[str]) -> Iterator[tuple[RunRecord, dict[VerdictId, str]]]:
+        """Yield each run with the verdicts on the statements, in the first run that has them."""
         left = set(keys)
-        for run, places in self.runs:
-            found = left & places.keys()
+        for run, verdict_ids in self.runs:
+            found = left & verdict_ids.keys()
             left -= found
-            yield run, {places[key]: key for key in found}
+            yield run, {verdict_ids[key]: key for key in found}
 
     def verdicts(self, keys: Iterable[str]) -> dict[str, VerdictRow]:
         """Return a verdict on each statement, by key."""
         verdicts: dict[str, VerdictRow] = {}
-        for run, places in self.in_runs(keys):
-            verdicts |= verdicts_at(run, places)
+        for run, verdict_ids in self.in_runs(keys):
+            verdicts |= verdicts_at(run, verdict_ids)
         return verdicts
 
     def closest_sentences(self, keys: Iterable[str]) -> dict[str, tuple[ClosestSentence, ...]]:
         """Return the evidence of the statements, by key, without what the judge says."""
         sentences: dict[str, tuple[ClosestSentence, ...]] = {}
-        for run, places in self.in_runs(keys):
-            sentences |= closest_sentences(run, places)
+        for run, verdict_ids in self.in_runs(keys):
+            sentences |= closest_sentences(run, verdict_ids)
         return sentences
 
     def texts_read(self, keys: Iterable[str]) -> dict[str, str]:
         """Return what a reader has read for the statements, by key."""
         read: dict[str, str] = {}
-        for run, places in self.in_runs(keys):
+        for run, verdict_ids in self.in_runs(keys):
             verdicts: dict[str, list[VerdictRow]] = {}
-            for verdict in verdicts_at(run, places).values():
+            for verdict in verdicts_at(run, verdict_ids).values():
                 verdicts.setdefault(verdict.sample_id, []).append(verdict)
             for sample in run.iter_samples():
                 if sample.id in verdicts:
                     texts = texts_read(run, sample, verdicts[sample.id])
                     for (metric, position), text in texts.items():
-                        read[places[UnitPlace(sample.id, metric, position)]] = text
+                        read[verdict_ids[VerdictId(sample.id, metric, position)]] = text
         return read
 
     def correctable(self, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
@@ -126,18 +126,18 @@ class LabelSource(NamedTuple):
     def sheet_rows(self, drawing: Drawing, statements: Sequence[DrawnStatement]) -> list[SheetRow]:
         """Return a row of a sheet, without a label, for each statement."""
         rows: dict[str, SheetRow] = {}
-        for run, places in self.in_runs(statement.key for statement in statements):
-            verdicts = verdicts_at(run, places)
+        for run, verdict_ids in self.in_runs(statement.key for statement in statements):
+            verdicts = verdicts_at(run, verdict_ids)
             asked = {verdict.sample_id for verdict in verdicts.values()}
             samples = {sample.id: sample for sample in run.iter_samples() if sample.id in asked}
             metrics = find_metrics(run)
-            for place, key in places.items():
-                sample = samples[place.sample_id]
+            for verdict_id, key in verdict_ids.items():
+                sample = samples[verdict_id.sample_id]
                 verdict = verdicts[key]
                 rows[key] = {
                     "label_id": key,
                     "draw": drawing.name,
-                    **place._asdict(),
+                    **verdict_id._asdict(),
                     **shown_texts(metrics, sample, verdict),
                     "text": verdict.text,
                     "source_text": split_answer(sample, verdict),

@@ -18,7 +18,7 @@ from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.run_labels import check_labels_allowed, read_run_labels
 from localjudge.labels.units import (
     UnitFrame,
-    UnitPlace,
+    VerdictId,
     statement_keys,
     unit_frames,
     verdicts_at,
@@ -118,16 +118,16 @@ def _read_question(
     judges = []
     tied: set[str] = set()
     for run, frames_of_run in zip(runs, frames, strict=True):
-        keys: dict[UnitPlace, str] = {}
-        for key, place in _decided_statements(frames_of_run, decisions):
+        keys: dict[VerdictId, str] = {}
+        for key, verdict_id in _decided_statements(frames_of_run, decisions):
             share = decisions.human.get(key, _TIE)
             if share == _TIE:
                 tied.add(key)
                 continue
-            keys[place] = key
+            keys[verdict_id] = key
             if key not in labels:
                 labels[key] = 1 if share > _TIE else 0
-                clusters[key] = _find_cluster(run, place.sample_id)
+                clusters[key] = _find_cluster(run, verdict_id.sample_id)
         savings = _find_savings(run, frames_of_run, decisions)
         judges.append(JudgeAnswers(run, verdicts_at(run, keys), savings))
     _require_shared(runs, labels, clusters, judges)
@@ -197,12 +197,12 @@ def _weigh_statements(
 
 def _decided_statements(
     frames: Iterable[UnitFrame], decisions: Decisions
-) -> Iterator[tuple[str, UnitPlace]]:
-    """Yield each statement that an annotator decided or found undecidable, with its first place."""
+) -> Iterator[tuple[str, VerdictId]]:
+    """Yield the first verdict on each statement that an annotator decided or found undecidable."""
     for frame in frames:
         for key, units in frame.by_key.items():
             if decisions.answers.get(key):
-                yield key, frame.places[units[0]]
+                yield key, frame.verdict_ids[units[0]]
 
 
 def _find_cluster(run: RunRecord, sample_id: str) -> str:

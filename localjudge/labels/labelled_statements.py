@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.units import UnitPlace, unit_frames
+from localjudge.labels.units import VerdictId, unit_frames
 from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord, cached_by_run
@@ -12,7 +12,7 @@ from localjudge.types import Label, Record
 
 
 class LabelledStatement(Record):
-    """A labelled statement, at its first place in the run.
+    """A labelled statement, with its first verdict.
 
     `answers` are the annotators' labels, None for "cannot tell". `human` is the label that counts:
     the adjudicator's, else the label that all annotators gave, or None while they differ.
@@ -80,7 +80,7 @@ class LabelledStatement(Record):
 def with_labels(
     run: RunRecord,
     rows: Iterable[VerdictRow],
-    labelled: Mapping[UnitPlace, LabelledStatement] | None = None,
+    labelled: Mapping[VerdictId, LabelledStatement] | None = None,
 ) -> Iterator[tuple[VerdictRow, LabelledStatement | None]]:
     """Yield these verdicts of a run with their labelled statements, if they have one.
 
@@ -89,7 +89,7 @@ def with_labels(
     if labelled is None:
         labelled = labelled_statements(run)
     for row in rows:
-        yield row, labelled.get(UnitPlace(row.sample_id, row.metric, row.position or 0))
+        yield row, labelled.get(VerdictId(row.sample_id, row.metric, row.position or 0))
 
 
 def values_with_labels(row: VerdictRow, statement: LabelledStatement | None) -> dict[str, Any]:
@@ -120,8 +120,8 @@ def disagreements(
     return sorted(differing, key=lambda verdict: -measure_certainty(run, verdict[0]))
 
 
-def labelled_statements(run: RunRecord) -> Mapping[UnitPlace, LabelledStatement]:
-    """Return the labelled statements by the place of their verdicts. An unfinished run has none.
+def labelled_statements(run: RunRecord) -> Mapping[VerdictId, LabelledStatement]:
+    """Return the labelled statements by verdict. An unfinished run has none.
 
     Raises RunDirectoryError for an invalid label.
     """
@@ -136,23 +136,23 @@ def labelled_statements(run: RunRecord) -> Mapping[UnitPlace, LabelledStatement]
 @cached_by_run
 def _statements(
     run: RunRecord, rows: tuple[LabelRow, ...]
-) -> Mapping[UnitPlace, LabelledStatement]:
+) -> Mapping[VerdictId, LabelledStatement]:
     decisions = Decisions(rows)
     texts = {row.key: row.text for row in rows}
     by_key: dict[str, LabelledStatement] = {}
-    by_place: dict[UnitPlace, LabelledStatement] = {}
+    by_verdict: dict[VerdictId, LabelledStatement] = {}
     for frame in unit_frames(run).values():
         for key, indices in frame.by_key.items():
             if key not in decisions.human:
                 continue
             if key not in by_key:
-                by_key[key] = _statement(key, texts[key], frame.places[indices[0]], decisions)
+                by_key[key] = _statement(key, texts[key], frame.verdict_ids[indices[0]], decisions)
             for index in indices:
-                by_place[frame.places[index]] = by_key[key]
-    return by_place
+                by_verdict[frame.verdict_ids[index]] = by_key[key]
+    return by_verdict
 
 
-def _statement(key: str, text: str, place: UnitPlace, decisions: Decisions) -> LabelledStatement:
+def _statement(key: str, text: str, first: VerdictId, decisions: Decisions) -> LabelledStatement:
     adjudicator, label = decisions.settled.get(key, (None, decisions.human[key]))
     human: Label | None = None  # while annotators differ, the label is between 0 and 1
     if label == 0:
@@ -160,7 +160,7 @@ def _statement(key: str, text: str, place: UnitPlace, decisions: Decisions) -> L
     elif label == 1:
         human = 1
     return LabelledStatement(
-        **place._asdict(),
+        **first._asdict(),
         text=text,
         answers=decisions.answers[key],
         human=human,
@@ -171,7 +171,7 @@ def _statement(key: str, text: str, place: UnitPlace, decisions: Decisions) -> L
 def disputed_statements(run: RunRecord, metrics: Collection[str]) -> list[LabelledStatement]:
     """Return the statements of these metrics with different labels, in the order of the run."""
     disputed: dict[int, LabelledStatement] = {}
-    for place, statement in labelled_statements(run).items():
-        if place.metric in metrics and statement.is_disputed:
-            disputed[id(statement)] = statement  # the same statement has several places
+    for verdict_id, statement in labelled_statements(run).items():
+        if verdict_id.metric in metrics and statement.is_disputed:
+            disputed[id(statement)] = statement  # the same statement has several verdicts
     return list(disputed.values())

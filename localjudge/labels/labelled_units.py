@@ -6,6 +6,9 @@ Units are weighted by the chance of being drawn.
     a             0       1              annotators support 0, the judge supports 19
     b             0       1              McNemar's exact test: 2 * 0.5^19 = 0.000004
     ...
+
+Evidence that leads the eye can also mislead it. So labels given with the evidence open are compared
+with the verdicts apart from the others.
 """
 
 import math
@@ -15,10 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawnStatement
 from localjudge.labels.units import UnitFrame
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
+from localjudge.run_directory.label_rows import LabelRow
 from localjudge.stats.agreement import mcnemar_test
 from localjudge.stats.corrected import (
     STRATA,
@@ -30,7 +35,7 @@ from localjudge.stats.corrected import (
 from localjudge.stats.interval import Mean, mean_interval, share_interval
 from localjudge.stats.sequence import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.types import Record
-from localjudge.words import three_digits
+from localjudge.words import numbered, three_digits
 
 SIGNIFICANT = 0.01
 """Below this p-value the labels contradict the judge."""
@@ -291,3 +296,50 @@ def count_labels(frame: UnitFrame, human: Mapping[str, float]) -> LabelCounts | 
         disputed=len(keys) - pairs.total(),
         p_value=mcnemar_test(pairs[False, True], pairs[True, False]),
     )
+
+
+class EvidenceUse(Record):
+    """Labels of a metric's statements by whether the evidence was open, and the judge's agreement.
+
+    Of the labels with open evidence, `shown` were made with `--show-evidence`.
+    """
+
+    open: int
+    open_agreeing: int
+    shown: int
+    closed: int
+    closed_agreeing: int
+
+    @property
+    def in_words(self) -> str:
+        """`closest sentences open for 12 of 50 labels: the judge agrees with 11 of them ...`."""
+        labels = self.open + self.closed
+        counted = f"closest sentences open for {self.open:,} of {numbered(labels, 'label')}"
+        if self.shown:
+            counted += f" (shown at once for {self.shown:,})"
+        agreement = f"the judge agrees with {self.open_agreeing:,} of them"
+        if self.closed:
+            agreement += f", and with {self.closed_agreeing:,} of the other {self.closed:,}"
+        return f"{counted}: {agreement}"
+
+
+def count_evidence_use(frame: UnitFrame, decisions: Decisions) -> EvidenceUse | None:
+    """Count the labels of a metric's statements, or return None if none used the evidence.
+
+    A label of each annotator counts, and so does one of each adjudicator.
+    """
+    latest: dict[tuple[str, str, bool], LabelRow] = {}
+    for row in decisions.rows:
+        if row.key in frame.by_key:
+            latest[row.key, row.annotator, row.adjudicated] = row
+    labels = [row for row in latest.values() if row.human in (0, 1)]
+    if not any(row.evidence_seen for row in labels):
+        return None
+    counts = dict.fromkeys(EvidenceUse.model_fields, 0)
+    for row in labels:
+        kind = "open" if row.evidence_seen else "closed"
+        counts[kind] += 1
+        counts["shown"] += row.evidence_seen == "shown"
+        judged = frame.judged[frame.by_key[row.key][0]]
+        counts[f"{kind}_agreeing"] += bool(judged == row.human)
+    return EvidenceUse(**counts)

@@ -4,6 +4,8 @@ Terminal, sheets and pages give the same rows. A label from another drawing or r
 the current drawing, and its statement is not shown again.
 """
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
@@ -12,14 +14,19 @@ from typing import Literal
 
 from localjudge.errors import InputError
 from localjudge.labels.closest_sentences import ClosestSentence, require_evidence
+from localjudge.labels.corrected_mean import cannot_correct
 from localjudge.labels.decisions import Decisions
+from localjudge.labels.difference_frame import (
+    DifferenceFrame,
+    labels_to_detect,
+    questions_to_detect,
+)
 from localjudge.labels.drawing import (
     Drawing,
     DrawingOptions,
-    disputed_statements,
+    draw_disputed,
     draw_statements,
 )
-from localjudge.labels.drawing_remarks import difference_outlook, list_obstacles, slice_outlook
 from localjudge.labels.label_sheet import CLOSEST, EVIDENCE_SEEN, PLANNED, SheetRow
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.matched_labels import carry_over
@@ -34,12 +41,17 @@ from localjudge.run_directory.label_rows import (
     stored_labels,
 )
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.stats.corrected import MIN_CLUSTERS
+from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
+from localjudge.stats.sequence import MIN_PLANNED_LABELS, look_at
 from localjudge.types import Label
-from localjudge.words import option, option_name
+from localjudge.words import numbered, option, option_name
 
 DEFAULT_COUNT = 50
 PLAIN_DRAWING = DrawingOptions()
 NO_DISPUTE = "no disputed statement remains to be settled"
+_DIFFERENCES = (0.05, 0.1)
+"""Differences of two means for which the number of labels is told."""
 
 
 class Labelling:
@@ -93,7 +105,7 @@ class Labelling:
         if options.disputed:
             if options.metrics is None:
                 frames = self.source.frames
-            return disputed_statements(frames, self._decisions.disputed)
+            return draw_disputed(frames, self._decisions.disputed)
         count = DEFAULT_COUNT
         if options.sample is not None:
             count = options.sample
@@ -101,13 +113,17 @@ class Labelling:
 
     def _list_remarks(self, frames: Mapping[str, UnitFrame], options: DrawingOptions) -> list[str]:
         """Return what the annotator should know before labelling."""
-        remarks = list_obstacles(frames)
+        remarks = []
+        for name, frame in frames.items():
+            reason = cannot_correct(frame)
+            if reason:
+                remarks.append(f"{name}: {reason}")
         if options.by is not None and not options.disputed:
             drawn = len(self._drawing.statements)
             is_first = not self._decisions.rows
-            remarks.append(slice_outlook(frames, options.by, drawn, is_first=is_first))
+            remarks.append(_slice_outlook(frames, options.by, drawn, is_first=is_first))
         if not options.disputed:
-            remarks += difference_outlook(frames)
+            remarks += _difference_outlook(frames)
         if self.show_evidence and self.rows and not self.closest_sentences:
             remarks.append("no drawn statement has evidence, so none is shown")
         return remarks
@@ -241,3 +257,60 @@ def _check_options(options: DrawingOptions) -> None:
     names = [option_name(name) for name, is_chosen in choices.items() if is_chosen]
     if len(names) > 1:
         raise InputError(f"{' and '.join(names)} exclude each other", hint="omit one of them")
+
+
+def _difference_outlook(frames: Mapping[str, UnitFrame]) -> list[str]:
+    """Return how many labels would show a difference of two runs, for frames of differences."""
+    remarks = []
+    for name, frame in frames.items():
+        if isinstance(frame, DifferenceFrame):
+            remarks.append(
+                f"{name}: {len(frame.by_key):,} of {numbered(frame.statements, 'statement')} can "
+                "change the difference; the others are equal in both answers and need no label"
+            )
+            for difference in _DIFFERENCES:
+                remarks.append(f"{name}: {_describe_need(frame, difference)}")
+    return remarks
+
+
+def _describe_need(frame: DifferenceFrame, difference: float) -> str:
+    """Return the number of labels that would probably show a difference, or of questions."""
+    labels = labels_to_detect(frame, difference)
+    if labels is not None:
+        return f"a difference of {difference} takes about {numbered(labels, 'label')}"
+    questions = questions_to_detect(frame, difference)
+    return f"a difference of {difference} takes more questions: about {questions:,} like these"
+
+
+def _slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_first: bool) -> str:
+    """Return how wide the intervals of slices will be with this number of labels.
+
+    As many labels go to each slice of enough samples, and to all smaller ones together. The width
+    is the one of n labels without a judge at a share of one half, 2 t 0.5 / sqrt(n). The first
+    labels of a run are planned, so their intervals are ordinary ones; for later labels the last
+    look (`stats.planned_looks`) counts.
+    """
+    slices = 0
+    statements = 0
+    for frame in frames.values():
+        values = Counter(frame.values_of(by).values())
+        large = sum(count >= MIN_CLUSTERS for count in values.values())
+        has_small = large < len(values)
+        slices = max(slices, large + has_small)
+        statements = max(statements, len(frame.by_key))
+    each = labels // max(1, slices)
+    counted = f"about {numbered(each, 'label')} for each of {numbered(slices, 'slice')}"
+    if each < MIN_PLANNED_LABELS:
+        needed = MIN_PLANNED_LABELS * slices
+        return f"{counted}: too few for intervals of slices, which need {needed:,} labels in all"
+    if is_first:
+        width = _width_at(each, CONFIDENCE)
+        return f"{counted}: their 95 % intervals will be about {width:.2f} wide"
+    look = look_at(each, max(each + 1, statements))
+    width = _width_at(look.labels, look.confidence or CONFIDENCE)
+    reason = f"because the run has labels already, and so {look.labels:,} labels count at this look"
+    return f"{counted}: their 95 % intervals will be about {width:.2f} wide, {reason}"
+
+
+def _width_at(labels: int, confidence: float) -> float:
+    return 2 * two_sided_quantile(confidence, labels - 1) * 0.5 / math.sqrt(labels)

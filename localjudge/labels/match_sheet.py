@@ -1,6 +1,6 @@
 """Match the labels of a sheet or page with the statements of a run.
 
-    row of the sheet      label_id ──> statement ──> its place in the run
+    row of the sheet      label_id ──> statement ──> its first verdict in the run
                           draw     ──> drawing, drawn again ──> number and share of the statement
 
 A label keeps its statement even if the text in the sheet was edited, but not if it is the text of
@@ -17,7 +17,7 @@ from localjudge.labels.drawing import draw_again
 from localjudge.labels.label_sheet import SheetLabel
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.matched_labels import carry_over
-from localjudge.labels.units import UnitFrame, first_places
+from localjudge.labels.units import UnitFrame, first_verdicts
 from localjudge.run_directory.label_rows import LabelRow, now
 from localjudge.words import escape_formula, numbered
 
@@ -33,12 +33,12 @@ def match_sheet(
 
     Raises DataError without labels, or for labels of other statements.
     """
-    places = first_places(source.frames.values())
-    texts = {key: verdict.text for key, verdict in source.verdicts(places).items()}
+    verdict_ids = first_verdicts(source.frames.values())
+    texts = {key: verdict.text for key, verdict in source.verdicts(verdict_ids).items()}
     labels = [label for label in sheet if label.human is not None]
     _refuse_other_statements(source.directory, labels, texts)
     damaged = _changed_texts(labels, texts)
-    drawn, carried_over = _find_drawings(source.frames, sheet, len(places), decisions)
+    drawn, carried_over = _find_drawings(source.frames, sheet, len(verdict_ids), decisions)
     stored = {(row.key, row.annotator, row.adjudicated): row for row in decisions.rows}
     when = now(precise=True)
     rows = []
@@ -51,7 +51,7 @@ def match_sheet(
         is_empty = label.human is None and not label.when
         if is_empty and not _from_sheet(last_row, of_drawing.get("draw"), decisions):
             continue
-        statement_values = {"key": key, **places[key]._asdict(), "text": texts[key]}
+        statement_values = {"key": key, **verdict_ids[key]._asdict(), "text": texts[key]}
         label_values = _describe_label(label, last_row, when)
         rows.append(LabelRow.model_validate({**statement_values, **label_values, **of_drawing}))
     if not rows:

@@ -14,10 +14,9 @@ from localjudge.labels.drawing import (
     Drawing,
     DrawnStatement,
     draw_again,
-    hash_frames,
-    parse_metrics,
+    drawn_metrics,
 )
-from localjudge.labels.units import UnitFrame, UnitPlace, statement_keys, unit_frames
+from localjudge.labels.units import UnitFrame, VerdictId, statement_keys, unit_frames
 from localjudge.run_directory.label_rows import LabelRow, planned_statements, stored_labels
 from localjudge.run_directory.run_record import RunRecord, cached_by_run
 
@@ -124,8 +123,8 @@ def drawn_statements(
     drawn: dict[_NameAndFrame, dict[str, DrawnStatement]] = defaultdict(dict)
     for row in rows:
         if row.draw and row.frame and row.size_share and row.draw_index:
-            place = UnitPlace(row.sample_id, row.metric, row.position)
-            statement = DrawnStatement(row.key, place, row.size_share, row.draw_index)
+            verdict_id = VerdictId(row.sample_id, row.metric, row.position)
+            statement = DrawnStatement(row.key, verdict_id, row.size_share, row.draw_index)
             drawn[row.draw, row.frame][row.key] = statement
     return dict(drawn)
 
@@ -147,23 +146,16 @@ def labelled_drawings(
             drawing_of_answer.setdefault(answer, (row.draw, row.frame))
     begun = list(dict.fromkeys(drawing_of_answer.values()))
     for name, frame in begun:
-        if not _is_drawn_from(frames, name, frame):
+        metrics = drawn_metrics(name, frame, frames)
+        if not metrics:
             continue
         statements = drawn[name, frame].values()
         labelled = [statement for statement in statements if statement.key in decisions.human]
         labelled.sort(key=lambda statement: (statement.draw_index, statement.key))
-        for metric in parse_metrics(name):
+        for metric in metrics:
             by_key = frames[metric].by_key
             drawings[metric].append([each for each in labelled if each.key in by_key])
     return drawings
-
-
-def _is_drawn_from(frames: Mapping[str, UnitFrame], name: str, frame: str) -> bool:
-    """Return whether the named drawing was made from the statements of these frames."""
-    metrics = parse_metrics(name)
-    if not metrics or not frames.keys() >= set(metrics):
-        return False
-    return frame == hash_frames(frames[metric] for metric in metrics)
 
 
 def count_undrawn(rows: Iterable[LabelRow], frames: Mapping[str, UnitFrame]) -> int:
@@ -174,7 +166,7 @@ def count_undrawn(rows: Iterable[LabelRow], frames: Mapping[str, UnitFrame]) -> 
             drawings[row.draw, row.frame or ""] += 1
     undrawn = 0
     for (name, frame), count in drawings.items():
-        if not _is_drawn_from(frames, name, frame):
+        if not drawn_metrics(name, frame, frames):
             undrawn += count
     return undrawn
 

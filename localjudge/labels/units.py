@@ -32,8 +32,8 @@ ShareOf = Literal["ones", "zeros"]
 _Key = TypeVar("_Key")
 
 
-class UnitPlace(NamedTuple):
-    """Location of a verdict in a run."""
+class VerdictId(NamedTuple):
+    """A verdict of a run: its sample, metric and position among the sample's verdicts."""
 
     sample_id: str
     metric: str
@@ -137,13 +137,13 @@ class UnitFrame:
         return None
 
     @cached_property
-    def places(self) -> list[UnitPlace]:
-        """The places of the units (units,)."""
-        places = []
+    def verdict_ids(self) -> list[VerdictId]:
+        """The verdict of each unit (units,)."""
+        verdict_ids = []
         for sample in self._samples:
             for position in range(len(sample.keys)):
-                places.append(UnitPlace(sample.sample_id, self.metric, position))
-        return places
+                verdict_ids.append(VerdictId(sample.sample_id, self.metric, position))
+        return verdict_ids
 
     @cached_property
     def judged(self) -> Floats:
@@ -243,13 +243,13 @@ def _samples_with_evaluations(run: RunRecord) -> Iterator[tuple[Sample, Sequence
         yield sample, evaluations
 
 
-def first_places(frames: Iterable[UnitFrame]) -> dict[str, UnitPlace]:
-    """Return the first place of each statement, by its key."""
-    places: dict[str, UnitPlace] = {}
+def first_verdicts(frames: Iterable[UnitFrame]) -> dict[str, VerdictId]:
+    """Return the first verdict on each statement, by its key."""
+    verdict_ids: dict[str, VerdictId] = {}
     for frame in frames:
         for key, units in frame.by_key.items():
-            places.setdefault(key, frame.places[units[0]])
-    return places
+            verdict_ids.setdefault(key, frame.verdict_ids[units[0]])
+    return verdict_ids
 
 
 def statement_keys(frames: Iterable[UnitFrame]) -> set[str]:
@@ -260,11 +260,11 @@ def statement_keys(frames: Iterable[UnitFrame]) -> set[str]:
     return keys
 
 
-def verdicts_at(run: RunRecord, keys: Mapping[UnitPlace, _Key]) -> dict[_Key, VerdictRow]:
-    """Return the verdicts at these places, by their keys."""
+def verdicts_at(run: RunRecord, keys: Mapping[VerdictId, _Key]) -> dict[_Key, VerdictRow]:
+    """Return the verdicts with these ids, by their keys."""
     verdicts: dict[_Key, VerdictRow] = {}
     for row in run.iter_verdicts():
-        place = UnitPlace(row.sample_id, row.metric, row.position or 0)
-        if place in keys:
-            verdicts[keys[place]] = row
+        verdict_id = VerdictId(row.sample_id, row.metric, row.position or 0)
+        if verdict_id in keys:
+            verdicts[keys[verdict_id]] = row
     return verdicts

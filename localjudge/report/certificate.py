@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 from localjudge.analysis.check import Check, check
 from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.judging.plan import FIRST_RUN
 from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import alterations
-from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.run_labels import RunLabels
 from localjudge.metrics.catalog import get_question
 from localjudge.report.certificate_text import (

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from localjudge import model_registry
 from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.evidence_use import EvidenceUse
-from localjudge.labels.labelled_units import SMALLEST_SHOWN, LabelCounts
+from localjudge.labels.labelled_units import SMALLEST_SHOWN, EvidenceUse, LabelCounts
 from localjudge.report.messages import Messages
 from localjudge.run_directory.environment import Origin
 from localjudge.run_directory.examination import Examination

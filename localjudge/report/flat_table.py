@@ -4,6 +4,9 @@ Texts and the user's columns can be added. A user column with a reserved name ge
 `data.`. A context is a text, or an object with its id, score and meta if it has any:
 
     ["It is in Ulm.", {"id": "d2", "text": "It rains.", "score": 0.5, "meta": {"page": 3}}]
+
+The evidence of a verdict has columns such as `evidence_text` for the closest sentence, and
+`evidence_2_text` for the second one. Contexts count from 0.
 """
 
 import json
@@ -14,7 +17,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from localjudge.errors import RunDirectoryError
 from localjudge.labels.labelled_statements import values_with_labels, with_labels
-from localjudge.report.evidence_columns import evidence_kinds, evidence_values
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import has_one_order, iter_scored_samples
@@ -54,6 +56,15 @@ _KINDS_OF_TYPES: dict[frozenset[type], Kind] = {
     frozenset({int}): "whole",
     frozenset({bool}): "flag",
 }
+_EVIDENCE_KINDS: dict[str, Kind] = {
+    "context": "whole",
+    "start": "whole",
+    "end": "whole",
+    "text": "text",
+    "score": "number",
+    "supports": "flag",
+}
+_EVIDENCE_PREFIXES = ("evidence_", "evidence_2_")
 _LARGEST = 2**63
 _Value = TypeVar("_Value")
 
@@ -217,8 +228,18 @@ def _verdict_values(run: RunRecord) -> Iterator[Row]:
     for row, statement in with_labels(run, run.iter_verdicts_with_evidence()):
         values = values_with_labels(row, statement)
         if run.has_evidence:
-            values |= evidence_values(row)
+            values |= _evidence_values(row)
         yield values
+
+
+def _evidence_values(verdict: VerdictRow) -> Row:
+    """Return the values of the columns of evidence, None without such a sentence."""
+    sentences = dict(zip(_EVIDENCE_PREFIXES, verdict.evidence, strict=False))
+    values: Row = {}
+    for prefix in _EVIDENCE_PREFIXES:
+        for name in _EVIDENCE_KINDS:
+            values[f"{prefix}{name}"] = getattr(sentences.get(prefix), name, None)
+    return values
 
 
 def _sample_rows(run: RunRecord) -> Iterator[Row]:
@@ -250,7 +271,8 @@ def _kinds(run: RunRecord, rows: Rows) -> dict[str, Kind]:
         kinds[name] = _KINDS.get(name, "text")
     kinds.pop("evidence", None)  # it has columns for its parts
     if rows == "verdicts" and run.has_evidence:
-        kinds |= evidence_kinds()
+        for prefix in _EVIDENCE_PREFIXES:
+            kinds |= {f"{prefix}{name}": kind for name, kind in _EVIDENCE_KINDS.items()}
     return kinds
 
 

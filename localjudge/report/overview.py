@@ -16,8 +16,7 @@ from localjudge.analysis.comparison import RunComparison
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import Gate, parse_gate
 from localjudge.analysis.pooled import pooled_shares
-from localjudge.analysis.quoted_mean import quote_mean
-from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.labelled_statements import disputed_statements
 from localjudge.labels.run_labels import RunLabels, find_corrected, how_to_label
 from localjudge.metrics import catalog

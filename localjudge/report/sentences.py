@@ -7,8 +7,7 @@ about 66 % of all 312 sentences are supported by the documents (57 to 74)
 from collections.abc import Callable
 
 from localjudge.analysis.pooled import PooledShare, pooled_shares
-from localjudge.analysis.quoted_mean import quote_mean, withholds_mean
-from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.run_labels import find_corrected, read_run_labels
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
@@ -97,7 +96,7 @@ def pooled_sentence(
     share = pooled.by_judge
     if corrected and corrected.pooled and corrected.pooled.ci95:
         share = corrected.pooled._replace(n=pooled.units)
-    elif corrected and withholds_mean(corrected):
+    elif corrected and corrected.withholds_judge:
         return ""
     sentence = words(name, share)
     if run.sampling.optional_stopping:

@@ -6,9 +6,8 @@ from dataclasses import replace
 from operator import attrgetter
 
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.analysis.slices import Slice, Slices
-from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.report.remarks import ALWAYS_VALID, judge_lines, select_metrics
 from localjudge.report.terminal import Table, interval_cells
 from localjudge.run_directory.directory import excerpt

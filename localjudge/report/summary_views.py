@@ -1,4 +1,4 @@
-"""The summary of a run: a table of means, its remarks, and the same values for JSON.
+"""The summary of a run: a table of means, its remarks, the next command, and values for JSON.
 
 A mean is hidden if more samples failed than allowed.
 """
@@ -9,11 +9,10 @@ from typing import Any
 from localjudge.analysis.evidence_places import evidence_places
 from localjudge.analysis.missing_scores import missing_scores
 from localjudge.analysis.pooled import pooled_shares
-from localjudge.analysis.quoted_mean import quote_mean
-from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.judging.verify import REPORT
+from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.report.label_views import label_remarks
-from localjudge.report.next_step import next_step
 from localjudge.report.remarks import (
     detail_lines,
     has_expected,
@@ -24,12 +23,15 @@ from localjudge.report.remarks import (
 )
 from localjudge.report.terminal import Table, interval_cells, number
 from localjudge.run_directory.directory import excerpt
+from localjudge.run_directory.files import last_verification
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.words import call
 
 _LONGEST_NAME = 20
 """Letters of a metric's name beside all columns, in 80 letters."""
 _LABELS_COLUMN = 3
 """Position of the number of labels, or of the expected mean, after the interval."""
+_FIRST_DRAWING = 50
 
 
 def summary_view(
@@ -148,3 +150,37 @@ def label_words(mean: CorrectedMean | None) -> str | None:
     if mean is None or mean.counts is None:
         return None
     return mean.contradiction or mean.counts.in_words
+
+
+def next_step(run: RunRecord, labels: RunLabels | None) -> str:
+    """Return the next command as the reader can type it, or what to do with an unfinished run."""
+    directory = str(run.directory)
+    if run.so_far is not None:
+        return "run the same command again to finish"
+    if labels is None and run.summary.verdicts.count > 0 and not run.sampling.optional_stopping:
+        return call("label", directory)
+    if labels is None:
+        return _after_labels(run)
+    means = labels.corrected.values()
+    if any(mean.unsettled for mean in means):
+        return call("label", directory, "disputed", True)
+    missing = [mean.needed for mean in means if mean.needed]
+    answered = labels.statements + labels.unsure
+    is_begun = answered < _FIRST_DRAWING and any(mean.until_next_look for mean in means)
+    if not is_begun and (not missing or any(mean.ci95 for mean in means)):
+        return _after_labels(run)
+    more: list[Any] = []
+    if answered >= _FIRST_DRAWING:
+        more = ["sample", answered + max(missing)]
+    return call("label", directory, *more)
+
+
+def _after_labels(run: RunRecord) -> str:
+    """Return the command to report, verify or certify, whichever is the next."""
+    directory = str(run.directory)
+    if not (run.directory / REPORT).exists():
+        return call("report", directory)
+    verification = last_verification(run.directory)
+    if verification is None or not verification.is_about(run.directory):
+        return call("verify", directory)
+    return call("report", directory, "certificate", "certificate.html")

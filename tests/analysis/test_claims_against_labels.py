@@ -7,9 +7,8 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.check import check
-from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.analysis.slices import slices
-from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE
+from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE, quote_mean
 from localjudge.labels.labelled_units import LabelCounts
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.ci import run_markdown

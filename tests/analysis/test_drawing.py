@@ -10,11 +10,11 @@ from localjudge import Criterion, InputError, Run
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import (
     Drawing,
+    DrawingName,
     DrawingOptions,
     draw_again,
     draw_statements,
     hash_frames,
-    parse_metrics,
 )
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelled_units import sampling_weights
@@ -56,7 +56,9 @@ def test_a_row_hides_the_verdict_and_names_its_drawing(judged_run: JudgedRun) ->
     assert len({row["label_id"] for row in rows}) == 20
     assert {(row["human"], row["annotator"]) for row in rows} == {(None, None)}
     [name] = {row["draw"] for row in rows}
-    assert parse_metrics(name) == ["context_recall"]
+    drawing = DrawingName.parse(name)
+    assert drawing is not None
+    assert (drawing.metrics, str(drawing)) == (("context_recall",), name)
     again = draw_again(name, unit_frames(judged_run()), 20)
     assert again is not None
     assert [(again.name, drawn.key) for drawn in again.statements] == [
@@ -73,7 +75,7 @@ def test_a_row_hides_the_verdict_and_names_its_drawing(judged_run: JudgedRun) ->
 )
 def test_an_unknown_drawing_name_has_no_metrics(name: str) -> None:
     """Returned sheets and foreign label files may hold any name."""
-    assert (parse_metrics(name), draw_again(name, {}, 1)) == ([], None)
+    assert (DrawingName.parse(name), draw_again(name, {}, 1)) == (None, None)
 
 
 def test_the_size_of_a_statement_by_hand(scripted_run: ScriptedRun) -> None:
@@ -113,7 +115,7 @@ def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(
     assert recall
     assert faithfulness
     assert (recall.mean, faithfulness.mean) == pytest.approx((23 / 24, 11 / 12))
-    one_third = {drawn.size_share for drawn in drawing.statements if drawn.place.position == 0}
+    one_third = {drawn.size_share for drawn in drawing.statements if drawn.verdict_id.position == 0}
     assert max(one_third) == pytest.approx(min(one_third))
     [other] = {drawn.size_share for drawn in drawing.statements} - one_third
     # "Another." is in twelve equal samples: twelve times 1/24 is one key of 1/2.
@@ -194,7 +196,7 @@ def test_a_frame_reproduces_the_mean_of_its_metric(scripted_run: ScriptedRun, me
     if frame.share_of is not None:
         judged = frame.judged if frame.share_of == "ones" else 1 - frame.judged
         assert float((frame.weights * judged).sum()) == pytest.approx(run[metric].mean)
-    places = [*map(tuple, frame.places)]
+    places = [*map(tuple, frame.verdict_ids)]
     stored = [(row.sample_id, row.metric, row.position) for row in run.verdicts]
     assert [place for place in stored if place in set(places)] == places
 

@@ -13,7 +13,7 @@ from localjudge import DataError, InputError, Run, ScriptedEngine, calibrate, ev
 from localjudge.engine.scripted import unit_text
 from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.evidence_use import EvidenceUse
+from localjudge.labels.labelled_units import EvidenceUse
 from localjudge.labels.labelling import Labelling
 from localjudge.report.certificate import write_certificate
 from localjudge.report.certificate_text import describe_evidence_use

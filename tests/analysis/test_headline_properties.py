@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
-from localjudge.analysis.quoted_mean import quote_mean
 from localjudge.analysis.slices import slices
+from localjudge.labels.corrected_mean import quote_mean
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_labels

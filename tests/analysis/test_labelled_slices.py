@@ -88,10 +88,12 @@ def test_a_drawing_by_a_column_gives_each_slice_the_same_share(
     run = departments(sizes={**SIZES, "one": 3, "two": 3})
     drawing = draw_statements(LabelSource.of_run(run).correctable(), 120, 0, "department")
     value_of = read_values(run)
-    shares = {value_of[drawn.place.sample_id]: drawn.size_share for drawn in drawing.statements}
+    shares = {
+        value_of[drawn.verdict_id.sample_id]: drawn.size_share for drawn in drawing.statements
+    }
     sizes = {"big": 60, "mid": 30, "small": 24, "one": 6, "two": 6}
     assert shares == {value: pytest.approx(1 / (4 * size)) for value, size in sizes.items()}
-    counts = Counter(value_of[drawn.place.sample_id] for drawn in drawing.statements[:24])
+    counts = Counter(value_of[drawn.verdict_id.sample_id] for drawn in drawing.statements[:24])
     assert all(5 <= counts[value] <= 7 for value in SIZES)
 
 

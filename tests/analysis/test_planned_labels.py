@@ -22,7 +22,7 @@ from localjudge.labels.read_labels import read_all_labels, read_labels
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.labels.units import unit_frames
 from localjudge.report.label_views import label_remarks
-from localjudge.report.next_step import next_step
+from localjudge.report.summary_views import next_step
 from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.stats.corrected import prediction_powered
 from localjudge.stats.distributions import CONFIDENCE
