@@ -208,17 +208,14 @@ def _check_written(key: str, value: str, folder: Path) -> None:
     """
     path = PurePath(value)
     is_hidden = any(part.startswith((".", "~")) for part in path.parts)
-    if path.is_absolute() or is_hidden or _is_linked(folder, path):
+    is_linked = any((folder / part).is_symlink() for part in (path, *path.parents[:-1]))
+    if path.is_absolute() or is_hidden or is_linked:
         where = "outside the configuration file's folder, through a link or a hidden file"
         raise _refuse(key, value, f"would write {where}")
     file = folder / value
     beginning = _BEGINNINGS.get(key)
     if beginning and file.exists() and not _begins_with(file, beginning):
         raise _refuse(key, value, "would replace a file of another program")
-
-
-def _is_linked(folder: Path, path: PurePath) -> bool:
-    return any((folder / place).is_symlink() for place in (path, *path.parents[:-1]))
 
 
 def _begins_with(file: Path, beginning: bytes) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from localjudge.analysis.check import Check, check, checked_obstacles
 from localjudge.analysis.gates import check_baseline, check_metrics, parse_gate
-from localjudge.cli.arguments import pick
+from localjudge.cli.command import pick
 from localjudge.errors import InputError
 from localjudge.report.ci import UNFINISHED_MARKDOWN, finished, run_markdown, unfinished
 from localjudge.report.comparison_views import comparison_view, gates_view

@@ -9,10 +9,16 @@ import click
 
 from localjudge.calibration import is_saved, measure_judges
 from localjudge.cli import options as cli
-from localjudge.cli.arguments import pick, pick_settings, with_config
-from localjudge.cli.command import advanced_settings, command
+from localjudge.cli.command import (
+    advanced_settings,
+    command,
+    pick,
+    pick_settings,
+    print_json,
+    progress_shown,
+    with_config,
+)
 from localjudge.cli.main import ExitCode
-from localjudge.cli.output import print_json, progress_shown
 from localjudge.doctor.check_result import CheckResult
 from localjudge.doctor.examine import examine
 from localjudge.doctor.inventory import inventory

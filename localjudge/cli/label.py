@@ -12,9 +12,7 @@ import click
 
 from localjudge.analysis.compare import compare, join_statements
 from localjudge.cli import options as cli
-from localjudge.cli.arguments import pick, typed_arguments
-from localjudge.cli.command import command
-from localjudge.cli.output import names_next_step, print_json
+from localjudge.cli.command import command, names_next_step, pick, print_json, typed_arguments
 from localjudge.errors import InputError
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_source import LabelSource

@@ -19,7 +19,7 @@ import click
 from pydantic.fields import FieldInfo
 
 from localjudge.analysis.comparison import Obstacle
-from localjudge.cli.arguments import NO_CONFIG
+from localjudge.cli.command import NO_CONFIG
 from localjudge.errors import InputError
 from localjudge.judging.settings import SETTINGS, RunSettings
 from localjudge.types import USES, Language

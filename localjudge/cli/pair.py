@@ -6,10 +6,9 @@ from typing import Any
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.compare import MOVED_SAMPLES, compare, join_statements
-from localjudge.cli.arguments import typed_arguments
+from localjudge.cli.command import names_next_step, print_json, typed_arguments
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
-from localjudge.cli.output import names_next_step, print_json
 from localjudge.errors import InputError
 from localjudge.judging.pair import Pair, estimate_pair, judge_pair, plan_pair
 from localjudge.judging.settings import RunSettings

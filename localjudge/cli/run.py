@@ -9,11 +9,19 @@ import click
 from localjudge import resources
 from localjudge.analysis.check import Check
 from localjudge.cli import options as cli
-from localjudge.cli.arguments import pick, pick_settings, typed_arguments, with_config
-from localjudge.cli.command import advanced_settings, command
+from localjudge.cli.command import (
+    advanced_settings,
+    command,
+    names_next_step,
+    pick,
+    pick_settings,
+    print_json,
+    progress_shown,
+    typed_arguments,
+    with_config,
+)
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
-from localjudge.cli.output import names_next_step, print_json, progress_shown
 from localjudge.cli.pair import refuse_beside_against, run_pair, verify_pair
 from localjudge.config import Config
 from localjudge.errors import InputError

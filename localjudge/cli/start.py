@@ -16,9 +16,8 @@ from typing import Literal
 import click
 
 from localjudge.cli import options as cli
-from localjudge.cli.command import command
+from localjudge.cli.command import command, progress_shown
 from localjudge.cli.main import ExitCode
-from localjudge.cli.output import progress_shown
 from localjudge.cli.start_answers import (
     StartFolder,
     ask_and_store,

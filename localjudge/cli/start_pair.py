@@ -13,8 +13,8 @@ import click
 from localjudge.analysis.compare import compare, join_statements
 from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.analysis.difference_outcome import count_missing_labels, decide_difference
+from localjudge.cli.command import progress_shown
 from localjudge.cli.main import ExitCode
-from localjudge.cli.output import progress_shown
 from localjudge.cli.start_answers import StartFolder, select_settings
 from localjudge.cli.start_steps import (
     ask_for_labels,

@@ -7,8 +7,8 @@ from typing import get_args
 
 import click
 
+from localjudge.cli.command import STEP
 from localjudge.cli.main import ExitCode, command_line
-from localjudge.cli.output import STEP
 from localjudge.cli.start_answers import StartFolder
 from localjudge.errors import InputError
 from localjudge.judging.estimate import Estimate

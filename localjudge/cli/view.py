@@ -10,11 +10,9 @@ import click
 from localjudge.analysis.compare import compare
 from localjudge.analysis.slices import slices
 from localjudge.cli import options as cli
-from localjudge.cli.arguments import typed_arguments
-from localjudge.cli.command import command
+from localjudge.cli.command import command, print_json, typed_arguments
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
-from localjudge.cli.output import print_json
 from localjudge.cli.pair import open_comparison, show_pair
 from localjudge.errors import InputError
 from localjudge.labels.labelled_statements import (
