@@ -180,10 +180,11 @@ class Judge:
     def _evaluate(self, planned: Plan) -> tuple[list[Evaluation], int | None]:
         """Return the evaluations, and how many letters a judge has read for each statement."""
         settings = planned.settings.for_metrics(planned.metrics)
+        planned = planned._replace(settings=settings)
         with self.in_use() as opened:
             identity = announce(opened, planned.metrics, settings, Progress())
             earlier = earlier_answers(opened.memory, identity, settings, Progress())
-            answers = ModelAnswers(opened, None, planned.metrics, settings, Progress(), earlier)
+            answers = ModelAnswers(opened, None, planned, Progress(), earlier)
             samples = planned.dataset.samples
             evaluated = evaluate(samples, planned.metrics, answers, settings.sentences)
             return list(chain.from_iterable(evaluated)), identity.letters_read

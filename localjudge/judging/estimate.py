@@ -15,7 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,16 +25,14 @@ from localjudge.judging.evaluate import evaluate
 from localjudge.judging.job import Job, open_job
 from localjudge.judging.judges import SingleJudge, earlier_answers
 from localjudge.judging.model_answers import ModelAnswers
-from localjudge.judging.open_jury import JudgeNames
 from localjudge.judging.plan import Plan
 from localjudge.judging.questions import Wording, digest, distinct
 from localjudge.judging.settings import parse_time
 from localjudge.judging.stopping import AimStatus, Stopping
-from localjudge.progress import Progress, count_with_progress
+from localjudge.progress import count_with_progress
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.examination import with_examination
 from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
-from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.writing import refuse_unusable
 from localjudge.stats.interval import ratio_interval
 from localjudge.types import JudgeCard, Record, VerdictRequest
@@ -85,22 +82,13 @@ class Estimate(Record):
 
 
 def estimate_plan(
-    planned: Plan,
-    *,
-    judge: JudgeNames | None = None,
-    out: str | Path | None = None,
-    engine: Engine | None = None,
-    baseline: RunRecord | None = None,
-    progress: Progress | None = None,
-    clock: Callable[[], float] = time.monotonic,
+    planned: Plan, *, clock: Callable[[], float] = time.monotonic, **how: Any
 ) -> Estimate:
     """Count the work of a plan, and measure the judge on its first questions.
 
-    Raises RunDirectoryError where the run would.
+    `how` are the arguments of `open_job`. Raises RunDirectoryError where the run would.
     """
-    with open_job(
-        planned, judge=judge, out=out, engine=engine, baseline=baseline, progress=progress
-    ) as job:
+    with open_job(planned, **how) as job:
         return estimate_job(job, clock)
 
 
@@ -285,9 +273,7 @@ def _pilot_jury(job: Job, earlier: Sequence[EarlierAnswers]) -> list[AimStatus]:
     job.progress.phase("measuring")
     stopping = Stopping(planned, job.baseline)
     with job.begun() as begun:
-        answers = ModelAnswers(
-            job.jury, begun.store, planned.metrics, planned.settings, job.progress, earlier
-        )
+        answers = ModelAnswers(job.jury, begun.store, planned, job.progress, earlier)
         stopping.pilot(answers)
     return stopping.pilot_statuses()
 
@@ -309,15 +295,7 @@ def _measure(
     if planned.settings.stops_by and job.jury.is_single:
         stopping = Stopping(planned, job.baseline)
     with job.begun() as begun, suppress(_EnoughAnswers):
-        answers = ModelAnswers(
-            job.jury,
-            begun.store,
-            planned.metrics,
-            planned.settings,
-            job.progress,
-            earlier,
-            only=place,
-        )
+        answers = ModelAnswers(job.jury, begun.store, planned, job.progress, earlier, only=place)
         answers.watch = stopwatch
         answers.total = len(samples)
         if stopping is None:

@@ -147,14 +147,11 @@ def _start(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
         return types.Undefined(reason=" and ".join(nulls))
     without_texts: list[str] = []
     for field in types.CONTEXT_FIELDS:
-        if field in catalog.fields_read_as_text(metric) and _has_bare_ids(sample, field):
+        has_bare_ids = any(context.text is None for context in getattr(sample, field) or ())
+        if field in catalog.fields_read_as_text(metric) and has_bare_ids:
             without_texts.append(f"{field} has ids and no texts")
     if without_texts:
         return types.Undefined(reason=" and ".join(without_texts))
     if catalog.is_ours(metric.name) or isinstance(metric, Criterion):
         return (yield from metric.steps(sample, sentences))
     return (yield from guarded_steps(metric, sample, sentences))
-
-
-def _has_bare_ids(sample: Sample, field: types.FieldName) -> bool:
-    return any(context.text is None for context in getattr(sample, field))

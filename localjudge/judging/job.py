@@ -8,7 +8,8 @@ The same call resumes an interrupted job; the results have the same bytes.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,7 +37,7 @@ from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.environment import Session, all_versions, host
 from localjudge.run_directory.files import ResultFiles, read_manifest, rows_so_far, write_manifest
 from localjudge.run_directory.identity import JudgeIdentity, signature
-from localjudge.run_directory.label_rows import LabelRow, label_file, now
+from localjudge.run_directory.label_rows import label_file, now
 from localjudge.run_directory.manifest import Manifest, finished_part
 from localjudge.run_directory.reuse import OtherRun
 from localjudge.run_directory.run_record import RunRecord
@@ -122,8 +123,9 @@ class Job:
 
     def run(self) -> RunRecord:
         """Judge the samples and write the results."""
-        settings = self.plan.settings
-        earlier = earlier_answers(self.jury.memory, self.identity, settings, self.progress)
+        earlier = earlier_answers(
+            self.jury.memory, self.identity, self.plan.settings, self.progress
+        )
         with self.begun() as begun, closing(self.progress):
             updated_versions: dict[str, dict[str, str]] = {}
             for source in earlier:
@@ -131,9 +133,7 @@ class Job:
                     updated_versions[source.name] = source.versions
             begun.update_session(reused_versions=updated_versions)
             work_before = self.jury.stats
-            answers = ModelAnswers(
-                self.jury, begun.store, self.plan.metrics, settings, self.progress, earlier
-            )
+            answers = ModelAnswers(self.jury, begun.store, self.plan, self.progress, earlier)
             if begun.stopping:
                 self._stop_early(begun.stopping, answers)
             self._drop_outdated_summary(begun)
@@ -225,10 +225,13 @@ class Job:
         if answers:
             self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
             counts["answers_before"] = answers
+        spellings: dict[str, str] = {}  # of each annotator, as the first row has it
+        labels: Counter[str] = Counter()
         with suppress(RunDirectoryError):  # readers of damaged labels refuse them
-            labels = _count_by_annotator(label_file(self.path).rows)
-            if labels:
-                counts["labels_before"] = labels
+            for row in label_file(self.path).rows:
+                labels[spellings.setdefault(fold(row.annotator), row.annotator)] += 1
+        if labels:
+            counts["labels_before"] = dict(labels)
         return counts
 
     def _stop_early(self, stopping: Stopping, answers: ModelAnswers) -> None:
@@ -374,13 +377,3 @@ class Job:
                 reuse = option("reuse", str(run.directory))
                 next_step = f"to judge all samples without repeating questions: {reuse}"
             self.progress.note(next_step)
-
-
-def _count_by_annotator(rows: Iterable[LabelRow]) -> dict[str, int]:
-    """Return the number of rows of each annotator, with names as the first row spells them."""
-    spellings: dict[str, str] = {}
-    counts: dict[str, int] = {}
-    for row in rows:
-        name = spellings.setdefault(fold(row.annotator), row.annotator)
-        counts[name] = counts.get(name, 0) + 1
-    return counts

@@ -3,31 +3,66 @@
     judges ──open, close──> identities, names, scales ──> the run's signature
        └──open judge 1 ──answers──> store ──close──> open judge 2 ──answers──> store ──> verdicts
 
-No engine knows of a jury: verdicts are arithmetic on answers (`run_directory/jury.py`,
-`judging/verdicts.py`).
+No engine knows of a jury: verdicts are arithmetic on answers (`judging/answers.py`,
+`run_directory/jury.py`).
+
+A scale says how far apart the log odds of a judge are on the bundled labelled items. It belongs to
+the judge and its prompts, never to the data of a run. Bundled judges have theirs in the registry.
+Others are measured once, and remembered in LOCALJUDGE_HOME/scales.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from localjudge import model_registry
+from localjudge import model_registry, resources
 from localjudge.engine.protocol import EngineStats
 from localjudge.errors import InputError
+from localjudge.judge.probes import probes
+from localjudge.judge.wording import PromptWriter
 from localjudge.judging.judges import SingleJudge, wrap_engine
-from localjudge.judging.scales import find_scales
+from localjudge.judging.questions import answers_in_order
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question, is_judged, list_special_tasks, list_tasks
 from localjudge.progress import Progress
-from localjudge.run_directory.identity import JudgeIdentity, JuryMember, find_registered_jury
-from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
+from localjudge.run_directory.identity import (
+    JudgeIdentity,
+    JuryMember,
+    PromptsIdentity,
+    find_registered_jury,
+    is_asked_as_registered,
+)
+from localjudge.run_directory.jury import (
+    KINDS,
+    SMALLEST_SCALE,
+    combine_by_scales,
+    compute_scale,
+    jury_card,
+)
+from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.run_directory.reuse import AnswerMemory
-from localjudge.types import Combination, JudgeCard, ScaleKind, VerdictRule
+from localjudge.types import (
+    Answer,
+    Attribution,
+    Combination,
+    JudgeCard,
+    ScaleKind,
+    Task,
+    VerdictRule,
+)
+from localjudge.words import numbered, roughly
 
+_PASSAGES = 8
+"""Passages of twelve items: 64 statements and 32 items of relevance."""
+_MIN_ANSWERS = 8
+_TIMED = 2
+"""Items after which the time of the others is known."""
 _RELEVANCE = frozenset({"relevance_chunk", "relevance_sentence", "usefulness"})
-_NO_ENGINE: Mapping[str, Any] = {"engine": "jury"}
-"""Identity of a jury in the place of an engine's."""
 
 
 class Jury:
@@ -153,23 +188,12 @@ class Jury:
     ) -> JudgeIdentity:
         """Return the judges' part of the signature. Measures missing scales."""
         rule = self.rule_for(metrics, settings, progress)
-        special = list_special_tasks(metrics)
-        engine = _NO_ENGINE
-        prompts: Mapping[str, Any] = {}
-        jury: dict[str, JuryMember] = {}
-        if self.is_single:
-            engine = self.judges[0].identity
-            prompts = self.judges[0].prompts.identity_for(special)
-        else:
-            jury = self._identify_judges(special)
         return JudgeIdentity.of(
-            engine,
-            prompts,
+            self._identify_judges(list_special_tasks(metrics)),
             settings.sentences.identity,
             metrics,
             rule,
             settings.calibration_checksums,
-            jury,
         )
 
     def _identify_judges(self, special: Collection[str]) -> dict[str, JuryMember]:
@@ -284,3 +308,79 @@ def scale_kind(metric: Metric) -> ScaleKind:
     if tasks and tasks <= _RELEVANCE:
         return "relevance"
     return "attribution"
+
+
+def find_scales(
+    engine: Mapping[str, Any],
+    prompts: PromptWriter,
+    kind: ScaleKind,
+    open_judge: Callable[[], SingleJudge],
+    progress: Progress,
+) -> Mapping[ScaleKind, float]:
+    """Return a judge's known scales, including this kind: registered, remembered, or measured now.
+
+    `engine` is the identity of its engine. Raises InputError if it gives too few answers.
+    """
+    identity = PromptsIdentity(**prompts.identity)
+    registered = model_registry.registered_as(str(engine.get("model_sha256")))
+    if registered is not None and registered.profile is not None:
+        has_scale = kind in registered.scales
+        if has_scale and is_asked_as_registered(registered, identity):
+            return registered.scales
+    checksum = engine.get("model_sha256")
+    file: Path | None = None
+    if checksum:
+        key = canonical_sha256({"model_sha256": checksum, "judge": identity.answering})
+        file = resources.state_directory() / "scales" / f"{key}.json"
+    scales = _read_scales(file)
+    if kind not in scales:
+        scales[kind] = _measure_scale(open_judge(), kind, progress)
+        if file is not None:
+            resources.remember(file, json.dumps(scales, sort_keys=True))
+    return scales
+
+
+def _measure_scale(judge: SingleJudge, kind: ScaleKind, progress: Progress) -> float:
+    """Ask a judge about the bundled items. Raises InputError if it gives too few answers."""
+    tasks: list[Task] = []
+    for probe in probes(_PASSAGES):
+        is_statement = isinstance(probe.task, Attribution)
+        if is_statement == (kind == "attribution") and judge.prompts.has_words_for(probe.task):
+            tasks.append(probe.task)
+    items = numbered(len(tasks), "bundled item")
+    progress.note(
+        f"measuring the scale of {judge.card.name} on {items} of {kind}, once on this machine",
+    )
+    progress.expect(len(tasks))
+    requests = judge.prompts.requests(tasks)
+    first = requests[:_TIMED]
+    others = requests[_TIMED:]
+    started = monotonic()
+    answers = answers_in_order(judge.engine, first, progress)
+    if others:
+        seconds = (monotonic() - started) / len(first) * len(others)
+        progress.note(f"this takes {roughly(seconds)}")
+        answers += answers_in_order(judge.engine, others, progress)
+    probabilities = [answer.p_yes for answer in answers if isinstance(answer, Answer)]
+    if len(probabilities) < _MIN_ANSWERS:
+        problem = f"the judge {judge.card.name} answered {len(probabilities)} of {items} of {kind}"
+        hint = "omit this judge, or register it with its scale (docs/judges.md)"
+        raise InputError(f"{problem}, so it has no scale", hint=hint)
+    return compute_scale(probabilities)
+
+
+def _read_scales(file: Path | None) -> dict[ScaleKind, float]:
+    """Return the remembered scales, without invalid ones."""
+    if file is None:
+        return {}
+    try:
+        values = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    scales: dict[ScaleKind, float] = {}
+    if isinstance(values, dict):
+        for kind in KINDS:
+            scale = values.get(kind)
+            if isinstance(scale, float) and SMALLEST_SCALE <= scale < math.inf:
+                scales[kind] = scale
+    return scales

@@ -7,18 +7,16 @@ samples, and then the next one opens. A complete verdict may lead to more questi
 turns until none waits. Each judge has the same questions, keys and windows as alone.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from localjudge.engine.protocol import count_workers
 from localjudge.judging.answers import NOT_YET, Answers, Replies, Reply, select_tasks
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury
+from localjudge.judging.plan import Plan
 from localjudge.judging.questions import TaskRef, Wording, ask, distinct
-from localjudge.judging.settings import RunSettings
-from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run_directory.request_keys import KeyedRequest
-from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import AnswerMemory, EarlierAnswers
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
@@ -37,17 +35,17 @@ class ModelAnswers(Answers):
         self,
         jury: Jury,
         store: Store | None,
-        metrics: Sequence[Metric],
-        settings: RunSettings,
+        planned: Plan,
         progress: Progress,
         earlier: Sequence[EarlierAnswers] = (),
         only: int | None = None,
     ) -> None:
+        settings = planned.settings
         if only is None:
-            rule = jury.rule_for(metrics, settings, progress)
+            rule = jury.rule_for(planned.metrics, settings, progress)
             judges = dict(enumerate(jury.names))
         else:
-            rule = settings.rule_for(metrics)
+            rule = settings.rule_for(planned.metrics)
             judges = {only: jury.names[only]}
         super().__init__(judges, rule)
         self.progress = progress
@@ -56,7 +54,7 @@ class ModelAnswers(Answers):
         self.asked = 0
         self._jury = jury
         self._store = store
-        self._metrics = metrics
+        self._metrics = planned.metrics
         self._sentences = settings.sentences
         self._language = settings.language
         self._earlier = earlier
@@ -111,7 +109,9 @@ class ModelAnswers(Answers):
         self._done = 0
         is_waiting = False
         for evaluations in evaluate(samples, self._metrics, self, self._sentences):
-            is_waiting = is_waiting or _has_waiting_verdict(evaluations)
+            for evaluation in evaluations:
+                if any(verdict.error == NOT_YET.error for verdict in evaluation.verdicts):
+                    is_waiting = True
         self._asking = {}
         return is_waiting
 
@@ -201,14 +201,6 @@ class ModelAnswers(Answers):
         for source in self._earlier:
             if isinstance(source, AnswerMemory):
                 source.add(key, answer)
-
-
-def _has_waiting_verdict(evaluations: Iterable[Evaluation]) -> bool:
-    """Return whether a verdict waits for the answer of a judge."""
-    for evaluation in evaluations:
-        if any(verdict.error == NOT_YET.error for verdict in evaluation.verdicts):
-            return True
-    return False
 
 
 class ExpectedQuestions:

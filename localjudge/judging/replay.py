@@ -15,7 +15,6 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.judging.answers import Replies, Reply, StoredAnswers, decide, select_tasks
 from localjudge.judging.evaluate import evaluate
-from localjudge.judging.judges import SingleJudge
 from localjudge.judging.jury import Jury
 from localjudge.judging.questions import TaskRef, Wording, ask, digest, distinct
 from localjudge.judging.settings import RunSettings
@@ -58,7 +57,7 @@ class RowChange(Record):
 class RepeatedAnswers(StoredAnswers):
     """The stored answers of a run, of which the judges give the `drawn` ones again.
 
-    First each judge answers, one after the other; then the metrics ask for `verdicts`. `changed`
+    First the judges answer, one after the other; then the metrics ask for `verdicts`. `changed`
     has the new answers that differ, by key. `rows` are the verdicts with such an answer. `repeated`
     counts the verdicts with a question that was asked again.
     """
@@ -72,12 +71,11 @@ class RepeatedAnswers(StoredAnswers):
         progress: Progress,
     ) -> None:
         super().__init__(run, settings.min_valid_mass)
-        self._run = run
+        self.run = run
+        self.metrics = metrics
+        self.settings = settings
+        self.progress = progress
         self._engines = run.manifest.judge.engines
-        self._metrics = metrics
-        self._sentences = settings.sentences
-        self._language = settings.language
-        self._progress = progress
         self._waiting = set(map(digest, drawn))
         self._asked: set[bytes] = set()
         self._asking: tuple[int, Engine, Wording] | None = None
@@ -98,14 +96,29 @@ class RepeatedAnswers(StoredAnswers):
         """Number of questions that were asked again."""
         return len(self._asked)
 
-    def let_judge_answer(self, judge: SingleJudge, place: int) -> None:
-        """Compare the questions of one judge with the stored ones, and ask the drawn ones."""
-        wording = Wording(judge, self._sentences, self._language, identity=self._engines[place])
-        self._asking = place, judge.engine, wording
-        for _ in evaluate(self._run.iter_samples(), self._metrics, self, self._sentences):
-            pass
-        self._asking = None
-        self._shapes |= wording.keys.shapes
+    def let_answer(self, jury: Jury) -> None:
+        """Compare the questions of each judge with the stored ones, and ask the drawn ones.
+
+        Raises InputError unless the judges are as many as the run's, and several have their names.
+        """
+        members = self.run.manifest.judge.jury
+        jury.adopt_scales(members)
+        if list(members) != jury.names and not (jury.is_single and not members):
+            there = f"{self.run.directory} was judged by {', '.join(self.judges.values())}"
+            here = f"the judges here are {', '.join(jury.names)}"
+            raise InputError(f"{there}, and {here}", hint="name the judges of the run")
+        sentences = self.settings.sentences
+        for place in jury.order:
+            judge = jury.open(place)
+            if not jury.is_single:
+                self.progress.phase(judge.name)
+            identity = self._engines[place]
+            wording = Wording(judge, sentences, self.settings.language, identity=identity)
+            self._asking = place, judge.engine, wording
+            for _ in evaluate(self.run.iter_samples(), self.metrics, self, sentences):
+                pass
+            self._asking = None
+            self._shapes |= wording.keys.shapes
 
     def begin(self, block: Sequence[Sample]) -> None:
         """Read the answers about these samples."""
@@ -151,7 +164,7 @@ class RepeatedAnswers(StoredAnswers):
         for key in stored:
             if digest(key) in self._waiting:
                 requests[key] = questions[key].request
-        for key, answer in ask(engine, requests, self._progress).items():
+        for key, answer in ask(engine, requests, self.progress).items():
             if answer != stored[key]:
                 self.changed[key] = answer
         digests = set(map(digest, requests))
@@ -207,38 +220,3 @@ def _describe_change(
         p_before=getattr(before, "p_yes", None),
         p_after=getattr(after, "p_yes", None),
     )
-
-
-def replay_run(
-    run: RunRecord,
-    jury: Jury,
-    metrics: Sequence[Metric],
-    settings: RunSettings,
-    drawn: Iterable[str],
-    progress: Progress,
-) -> RepeatedAnswers:
-    """Let each judge answer the drawn questions again, and return them.
-
-    Raises InputError unless the judges are as many as the run's, and several have their names.
-    """
-    _require_judges_of(run, jury)
-    repeated = RepeatedAnswers(run, metrics, settings, drawn, progress)
-    for place in jury.order:
-        opened = jury.open(place)
-        if not jury.is_single:
-            progress.phase(opened.name)
-        repeated.let_judge_answer(opened, place)
-    return repeated
-
-
-def _require_judges_of(run: RunRecord, jury: Jury) -> None:
-    members = run.manifest.judge.jury
-    jury.adopt_scales(members)
-    if jury.is_single and not members:
-        return
-    if list(members) == jury.names:
-        return
-    names = list(members) or [run.summary.judge.name]
-    there = f"{run.directory} was judged by {', '.join(names)}"
-    here = f"the judges here are {', '.join(jury.names)}"
-    raise InputError(f"{there}, and {here}", hint="name the judges of the run")

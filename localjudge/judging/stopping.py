@@ -233,12 +233,8 @@ class Stopping:
         if interval is not None and outcome == "undecided":
             scored = samples_to_decide(interval, gate.threshold)
             if scored is not None:
-                needed = self._extrapolate(interval, scored)
+                needed = math.ceil(scored * judged / interval.n)
         return AimStatus(words, outcome != "undecided", needed)
-
-    def _extrapolate(self, interval: Mean, scored: int) -> int:
-        """Return the samples to judge for this number of scored ones."""
-        return math.ceil(scored * len(self.positions) / interval.n)
 
     def _is_time_over(self) -> bool:
         """Return whether another sample would take longer than the budget allows."""

@@ -20,8 +20,7 @@ from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury
 from localjudge.judging.open_jury import JudgeNames, use_jury
-from localjudge.judging.replay import RepeatedAnswers, RowChange, replay_run
-from localjudge.judging.settings import RunSettings
+from localjudge.judging.replay import RepeatedAnswers, RowChange
 from localjudge.judging.stored_data import find_judges, read_run_settings
 from localjudge.judging.verify_files import (
     MAX_PLACES,
@@ -126,8 +125,9 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
         with use_jury(judge, engine, settings, progress) as jury:
             for line in jury.announcement.splitlines():
                 progress.note(line)
-            repeated = replay_run(run, jury, computed, settings, drawn, progress)
-            verification = _compare(run, jury, computed, settings, repeated, labels, progress)
+            repeated = RepeatedAnswers(run, computed, settings, drawn, progress)
+            repeated.let_answer(jury)
+            verification = _compare(repeated, jury, labels)
         verification = verification.model_copy(update={"stored_requests": len(keys)})
         verification = _add_report(run, verification, check_report)
         return _store_result(run, verification, progress)
@@ -150,20 +150,15 @@ def _find_metrics(run: RunRecord, metrics: Sequence[Metric]) -> list[Metric]:
     return [by_name.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
 
 
-def _compare(
-    run: RunRecord,
-    jury: Jury,
-    metrics: Sequence[Metric],
-    settings: RunSettings,
-    repeated: RepeatedAnswers,
-    labels: LabelsCheck,
-    progress: Progress,
-) -> Verification:
-    """Compare questions, answers, data and result files with the judge's, after its repeated."""
-    manifest = run.manifest
-    rule = run.rule(settings.min_valid_mass)
-    totals = run.totals([metric.name for metric in metrics], rule)
-    samples = count_with_progress(run.iter_samples(), progress, "recomputing", run.summary.samples)
+def _compare(repeated: RepeatedAnswers, jury: Jury, labels: LabelsCheck) -> Verification:
+    """Compare questions, answers, data and result files with what the judges repeated."""
+    run = repeated.run
+    metrics = repeated.metrics
+    settings = repeated.settings
+    totals = run.totals([metric.name for metric in metrics], repeated.rule)
+    samples = count_with_progress(
+        run.iter_samples(), repeated.progress, "recomputing", run.summary.samples
+    )
     evaluated = evaluate(samples, metrics, repeated, settings.sentences)
     files = changed_rows(run, evaluated, totals, settings)
     files[SUMMARY] = changed_values(run, _summarise(run, jury, totals))
@@ -180,7 +175,7 @@ def _compare(
         result = "same verdicts"
     return Verification(
         run=str(run.directory),
-        signature=manifest.signature,
+        signature=run.manifest.signature,
         judge=jury.card,
         result=result,
         asked_again=repeated.asked,
@@ -192,7 +187,7 @@ def _compare(
         altered_requests=altered,
         files={name: tuple(places[:MAX_PLACES]) for name, places in files.items() if places},
         labels=labels,
-        judge_changes=tuple(differences(manifest.judge, identity)),
+        judge_changes=tuple(differences(run.manifest.judge, identity)),
         data_changes=data_changes,
     )
 

@@ -56,12 +56,11 @@ def alterations(run: RunRecord) -> tuple[str, ...]:
             if not problems:
                 raise
             problems.append(error.message)
-    return tuple(dict.fromkeys(_without_path(problem, run) for problem in problems))
-
-
-def _without_path(problem: str, run: RunRecord) -> str:
-    relative = problem.replace(f"{run.directory}{os.sep}", "")
-    return relative.replace(str(run.directory), "RUN")
+    without_paths: list[str] = []
+    for problem in problems:
+        relative = problem.replace(f"{run.directory}{os.sep}", "")
+        without_paths.append(relative.replace(str(run.directory), "RUN"))
+    return tuple(dict.fromkeys(without_paths))
 
 
 def _check_data(run: RunRecord) -> Iterator[str]:

@@ -34,6 +34,8 @@ UNPROVED = "bytes not proved"
 _DIGITS = 8
 _CombinationAsObject = Annotated[Combination, PlainSerializer(Combination._asdict)]
 """Pydantic would write a named tuple as a list."""
+_JURY: Mapping[str, str] = {"engine": "jury"}
+"""Identity of a jury in the place of an engine's."""
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
 
 
@@ -194,24 +196,27 @@ class JudgeIdentity(ManifestPart):
     @classmethod
     def of(
         cls,
-        engine: Mapping[str, Any],
-        prompts: Mapping[str, Any],
+        judges: Mapping[str, JuryMember],
         segmenter: Mapping[str, str],
         metrics: Sequence[Metric],
         rule: VerdictRule,
         calibrations: Mapping[str, str] = MappingProxyType({}),
-        jury: Mapping[str, JuryMember] = MappingProxyType({}),
     ) -> Self:
+        """Return the identity of one judge, or of several with the rule of their jury."""
         values: dict[str, Any] = {
-            "engine": engine,
-            "judge": prompts,
+            "engine": _JURY,
+            "judge": {},
             "segmenter": dict(segmenter),
             "metrics": {metric.name: _identify_metric(metric) for metric in metrics},
             "threshold": rule.threshold,
             "versions": package_versions(),
         }
-        if jury:
-            values["jury"] = dict(jury)
+        if len(judges) == 1:
+            (judge,) = judges.values()
+            values["engine"] = judge.engine
+            values["judge"] = judge.judge
+        else:
+            values["jury"] = dict(judges)
             values["combinations"] = dict(rule.combinations)
         if rule.thresholds:
             values["thresholds"] = dict(rule.thresholds)

@@ -12,7 +12,7 @@ from localjudge.judge import profile as profiles
 from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging.judges import SingleJudge
-from localjudge.judging.scales import find_scales
+from localjudge.judging.jury import find_scales
 from localjudge.progress import Progress
 from localjudge.report.certificate import write_certificate
 from localjudge.run_directory.examination import NOT_EXAMINED

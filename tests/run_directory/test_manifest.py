@@ -2,9 +2,11 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from localjudge.metrics.context_recall import context_recall
 from localjudge.run_directory.differences import differences
 from localjudge.run_directory.directory import MANIFEST
 from localjudge.run_directory.files import read_manifest, write_manifest
-from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, signature
+from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, JuryMember, signature
 from localjudge.run_directory.manifest import Manifest
 from localjudge.types import ChatEnds, Sample, Scored, VerdictRule
 
@@ -157,8 +159,13 @@ CHANGED_RECALL = replace(context_recall(), version=2)
 """The metric after a change of its arithmetic."""
 
 
+def only(prompts: Mapping[str, Any] = MappingProxyType({})) -> dict[str, JuryMember]:
+    """One judge, with these prompts."""
+    return {"x": JuryMember.model_validate({"engine": {"engine": "x"}, "judge": dict(prompts)})}
+
+
 def part(judge: PromptWriter, metric: Metric | None = None) -> JudgeIdentity:
-    return JudgeIdentity.of({"engine": "x"}, judge.identity, {}, [metric or context_recall()], RULE)
+    return JudgeIdentity.of(only(judge.identity), {}, [metric or context_recall()], RULE)
 
 
 def test_changes_of_metric_version_reasons_and_chat_template_are_named() -> None:
@@ -197,7 +204,7 @@ def test_a_package_version_changes_the_judge_part(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def judge() -> JudgeIdentity:
-        return JudgeIdentity.of({"engine": "x"}, {}, {}, [context_recall()], RULE)
+        return JudgeIdentity.of(only(), {}, [context_recall()], RULE)
 
     before = judge()
     versions = {package: "99"}
@@ -229,7 +236,7 @@ class LengthLimit:
 @pytest.mark.parametrize("option", [{"characters": 99}, {"strict": False}, {"unit": "words"}])
 def test_options_of_another_packages_metric_change_the_judge_part(option: dict[str, Any]) -> None:
     def judge(metric: LengthLimit) -> JudgeIdentity:
-        return JudgeIdentity.of({"engine": "x"}, {}, {}, [metric], RULE)
+        return JudgeIdentity.of(only(), {}, [metric], RULE)
 
     before = judge(LengthLimit())
     assert before.metrics["length_limit"].as_json == {
