@@ -24,21 +24,18 @@ Script = Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted]
 
 def unit_text(request: VerdictRequest) -> str:
     """Return the last user text of the request, except a custom question repeated after it."""
-    texts_by_node = [_user_texts(node) for node in request.path]
+    texts_by_node: list[list[str]] = []
     last: list[str] = []
-    for texts in texts_by_node:
-        if texts:
-            last = texts
+    for node in request.path:
+        texts = [piece.text for piece in node if not piece.trusted]
+        texts_by_node.append(texts)
+        last = texts or last
     if not last:
         return ""
     question_follows = len(texts_by_node) > 1 and len(last) > 1 and last[-1] in texts_by_node[0]
     if question_follows:
         return last[-2]
     return last[-1]
-
-
-def _user_texts(node: Node) -> list[str]:
-    return [piece.text for piece in node if not piece.trusted]
 
 
 class ScriptedEngine:

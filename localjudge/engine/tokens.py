@@ -104,15 +104,15 @@ class ChatTemplate(NamedTuple):
             rendered = prompt.get("text", "")
             if pattern.findall(rendered) != marks:
                 continue
-            head, *between = map(self._without_ends_of_text, pattern.split(rendered))
+            texts: list[str] = []
+            for text in pattern.split(rendered):
+                texts.append(text.replace(self.bos, "").replace(self.eos, "").strip())
+            head, *between = texts
             if messages[0]["role"] == "system":
                 # Llama 2 puts the system's message into the user's.
                 between.insert(0, head.removeprefix(between[2]))
             return tuple(between)
         return ()
-
-    def _without_ends_of_text(self, text: str) -> str:
-        return text.replace(self.bos, "").replace(self.eos, "").strip()
 
     def _render(
         self,

@@ -112,8 +112,10 @@ class Finder:
         scores = self.scores(self.weights(statement), texts)
         matches: list[Match] = []
         for number, score in scores.items():
+            if score <= 0:
+                continue
             sentence = self.sentences[number]
-            if score > 0 and _is_in(parts, sentence):
+            if parts is None or any(part.begins(sentence) for part in parts):
                 matches.append(Match(sentence.text, sentence.span, score))
         matches.sort(key=lambda match: (-match.score, match.text, match.span.start))
         return [match for match in matches[:2] if match.score >= _SECOND * matches[0].score]
@@ -186,10 +188,6 @@ class Finder:
 def identity(language: str) -> dict[str, str | int]:
     """Return everything that affects the evidence, besides sentences and versions of packages."""
     return {"finder": FINDER, "version": VERSION, "language": language}
-
-
-def _is_in(parts: Sequence[Part] | None, sentence: Sentence) -> bool:
-    return parts is None or any(part.begins(sentence) for part in parts)
 
 
 def add_weights(weights: Mapping[str, float]) -> float:

@@ -98,13 +98,11 @@ class Probe(NamedTuple):
 @cache
 def passages() -> tuple[Passage, ...]:
     """Return the first passage of each domain (a file), then the second, and so on."""
-    files = sorted((Path(__file__).parent / "probes").glob("*.toml"))
-    return tuple(chain.from_iterable(zip(*map(_read_passages, files), strict=True)))
-
-
-def _read_passages(file: Path) -> list[Passage]:
-    tables = tomllib.loads(file.read_text(encoding="utf-8"))["passage"]
-    return [Passage.model_validate(table) for table in tables]
+    by_domain: list[list[Passage]] = []
+    for file in sorted((Path(__file__).parent / "probes").glob("*.toml")):
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))["passage"]
+        by_domain.append([Passage.model_validate(table) for table in tables])
+    return tuple(chain.from_iterable(zip(*by_domain, strict=True)))
 
 
 def _with_next(count: int | None) -> list[tuple[Passage, Passage]]:

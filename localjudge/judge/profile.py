@@ -358,7 +358,7 @@ def _load_folder(profile: ProfileFolder) -> PromptProfile:
     digest = hashlib.sha256()
     special: dict[str, str] = {}
     tables: dict[str, dict[str, Any]] = {}
-    for name in sorted(profile.files, key=_common_files_first):
+    for name in sorted(profile.files, key=lambda name: ("/" in name, name)):
         task = PurePath(name).stem
         content = profile.files[name].encode()
         if "/" in name:
@@ -378,10 +378,6 @@ def _load_folder(profile: ProfileFolder) -> PromptProfile:
     except (ValidationError, TypeError) as error:
         problem = f"the prompt profile {profile.path} is not valid: {error}"
         raise InputError(problem, hint="correct its files") from error
-
-
-def _common_files_first(name: str) -> tuple[bool, str]:
-    return "/" in name, name
 
 
 def _read_folder(name: str) -> ProfileFolder:

@@ -6,7 +6,7 @@ tag of the node occurs in its texts, in any spelling.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from localjudge.judge.profile import PLACE, TaskPrompt
@@ -173,9 +173,14 @@ def _fill(template: str, texts: Mapping[str, str]) -> Node:
 @lru_cache(maxsize=_CACHE_SIZE)
 def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
     literals, places, tags = _parse(template)
-    fence = ""
+    inside = ""
     if tags:
-        fence = _find_fence(tags, texts)
+        inside = _as_read("\n".join(dict.fromkeys(texts)))
+    fence = ""
+    number = 1
+    while any(f"{tag}{fence}>" in inside for tag in tags):  # a text cannot contain every number
+        number += 1
+        fence = f"-{number}"
     pieces: list[Piece] = []
     blanks = [blank for blank, _ in places]
     # The last literal is followed by no text.
@@ -186,17 +191,6 @@ def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
         if text:
             pieces.append(Piece(blank + text, trusted=False))
     return tuple(pieces)
-
-
-def _find_fence(tags: Sequence[str], texts: Iterable[str]) -> str:
-    """Return the first of "", "-2", "-3" ... with which no tag occurs in the texts."""
-    inside = _as_read("\n".join(dict.fromkeys(texts)))
-    fence = ""
-    number = 1
-    while any(f"{tag}{fence}>" in inside for tag in tags):  # a text cannot contain every number
-        number += 1
-        fence = f"-{number}"
-    return fence
 
 
 def _as_read(text: str) -> str:

@@ -47,10 +47,13 @@ def faithfulness() -> BuiltIn:
 
 
 def _steps(sample: Sample, sentences: Sentences) -> Steps:
-    statements = [
-        _with_question(statement, sample.user_input)
-        for statement in response_statements(sample, sentences)
-    ]
+    question = (sample.user_input or "").strip()
+    statements: list[Statement] = []
+    for statement in response_statements(sample, sentences):
+        if question and is_bare_answer(statement.shown):
+            statements.append(statement._replace(shown=f"{question} {statement.shown}"))
+        else:
+            statements.append(statement)
     contexts = context_texts(sample.retrieved_contexts)
     tasks = []
     for task in attributions(sample, "response", statements, contexts):
@@ -64,10 +67,3 @@ def _steps(sample: Sample, sentences: Sentences) -> Steps:
     if statements:
         if_none = "no sentence of the response claims anything"
     return score_share(tasks, if_none, ", ".join(details) or None)
-
-
-def _with_question(statement: Statement, question: str | None) -> Statement:
-    """Show a bare yes or no after its question."""
-    if not question or not question.strip() or not is_bare_answer(statement.shown):
-        return statement
-    return statement._replace(shown=f"{question.strip()} {statement.shown}")

@@ -159,32 +159,22 @@ def row_lines(
     evidence: Iterable[EvidenceRow] | None,
     *,
     with_expected: bool = True,
-) -> dict[str, Iterator[str]]:
+) -> dict[str, list[str]]:
     """Return the lines of each row file.
 
     `evidence` is None for a run without. Only runs of earlier versions are without `expected`.
     """
-    lines: dict[str, Iterator[str]] = {
-        SCORES: _score_lines(evaluations, with_expected=with_expected),
-        VERDICTS: _verdict_lines(evaluations),
-    }
-    if evidence is not None:
-        lines[EVIDENCE] = (json_line(vars(row)) for row in evidence)
-    return lines
-
-
-def _score_lines(evaluations: Sequence[Evaluation], *, with_expected: bool) -> Iterator[str]:
-    for row in score_rows(evaluations):
-        values = dict(vars(row))
+    lines: dict[str, list[str]] = {SCORES: [], VERDICTS: []}
+    for score in score_rows(evaluations):
+        values = dict(vars(score))
         if not with_expected:
             del values["expected"]
-        yield json_line(values)
-
-
-def _verdict_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
+        lines[SCORES].append(json_line(values))
     for evaluation in evaluations:
-        for row in evaluation.verdicts:
-            yield json_line(row.values)
+        lines[VERDICTS] += [json_line(verdict.values) for verdict in evaluation.verdicts]
+    if evidence is not None:
+        lines[EVIDENCE] = [json_line(vars(row)) for row in evidence]
+    return lines
 
 
 def summary_text(summary: Summary) -> str:

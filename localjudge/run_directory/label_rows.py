@@ -22,11 +22,11 @@ import getpass
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import dropwhile, takewhile
 from pathlib import Path
-from typing import Annotated, BinaryIO, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, TypeAdapter
 
@@ -105,7 +105,8 @@ def planned_statements(rows: Sequence[LabelRow]) -> frozenset[str]:
     `rows` are in file order. Without all rows of the reading there is no plan. Statements whose
     evidence was opened before, without an answer, do not count as read.
     """
-    from_first_answer = list(dropwhile(_only_opened, rows))
+    opened = dropwhile(lambda row: row.human is None and row.planned is None, rows)
+    from_first_answer = list(opened)
     if not from_first_answer or from_first_answer[0].planned is None:
         return frozenset()
     planned = from_first_answer[0].planned
@@ -113,10 +114,6 @@ def planned_statements(rows: Sequence[LabelRow]) -> frozenset[str]:
     if len(reading) != planned:
         return frozenset()
     return frozenset(row.key for row in reading if row.human in (0, 1))
-
-
-def _only_opened(row: LabelRow) -> bool:
-    return row.human is None and row.planned is None
 
 
 _ROWS = TypeAdapter(LabelRow)
@@ -146,19 +143,14 @@ def label_file(directory: Path) -> LabelFile:
     is_ended = True
     if os.path.lexists(path):
         with open_regular(path) as file:
-            for line in _complete_lines(file):
+            line = file.readline(MAX_VALUE_BYTES + 1)
+            while line and not _is_cut_off(line):
                 rows.append(parse_row(line, f"{path}:{len(rows) + 1}", _ROWS))
                 size += len(line)
                 digest.update(line)
                 is_ended = line.endswith(b"\n")
+                line = file.readline(MAX_VALUE_BYTES + 1)
     return LabelFile(tuple(rows), size, digest.hexdigest(), is_ended)
-
-
-def _complete_lines(file: BinaryIO) -> Iterator[bytes]:
-    while line := file.readline(MAX_VALUE_BYTES + 1):
-        if _is_cut_off(line):
-            return
-        yield line
 
 
 def _is_cut_off(line: bytes) -> bool:

@@ -271,26 +271,24 @@ def answer_texts(grammar: Grammar) -> tuple[str, str]:
 
     Raises ModelError if it has other answers.
     """
-    texts = {value: _text_with(literal, grammar) for literal, value in grammar.labels.items()}
+    tokenizer = llguidance.LLTokenizer("byte")
+    regex = llguidance.LLMatcher.grammar_from_regex(grammar.pattern)
+    texts: dict[float, str] = {}
+    for literal, value in grammar.labels.items():
+        matcher = llguidance.LLMatcher(tokenizer, regex)
+        text = matcher.compute_ff_bytes() + literal.encode()
+        can_follow = matcher.consume_tokens(tokenizer.tokenize_bytes(text))
+        if can_follow:
+            rest = matcher.compute_ff_bytes()
+            text += rest
+            matcher.consume_tokens(tokenizer.tokenize_bytes(rest))
+        if not (can_follow and matcher.is_accepting()):
+            problem = f"an answer of the grammar {grammar.name!r} contains more than yes or no"
+            raise ModelError(problem)
+        texts[value] = text.decode()
     if set(texts) != {0, 1}:
         raise ModelError(
             "a model with a classification head answers yes or no, "
             f"and the grammar {grammar.name!r} has other answers",
         )
     return texts[0], texts[1]
-
-
-def _text_with(literal: str, grammar: Grammar) -> str:
-    tokenizer = llguidance.LLTokenizer("byte")
-    matcher = llguidance.LLMatcher(
-        tokenizer, llguidance.LLMatcher.grammar_from_regex(grammar.pattern)
-    )
-    text = matcher.compute_ff_bytes() + literal.encode()
-    can_follow = matcher.consume_tokens(tokenizer.tokenize_bytes(text))
-    if can_follow:
-        rest = matcher.compute_ff_bytes()
-        text += rest
-        matcher.consume_tokens(tokenizer.tokenize_bytes(rest))
-    if not (can_follow and matcher.is_accepting()):
-        raise ModelError(f"an answer of the grammar {grammar.name!r} contains more than yes or no")
-    return text.decode()

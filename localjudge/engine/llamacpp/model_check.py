@@ -90,6 +90,7 @@ def _find_file_problem(header: Header, file_count: int) -> str | None:
 def _find_model_problem(header: Header, *, words: bool) -> str | None:
     """Return why a model cannot judge, or None."""
     architecture = header.text("general.architecture")
+    is_causal = header.keys.get(f"{architecture}.attention.causal")
     if architecture in _CANNOT_JUDGE:
         return f"cannot judge: a {architecture} model does not write text word by word"
     if architecture in ENCODERS:
@@ -99,7 +100,7 @@ def _find_model_problem(header: Header, *, words: bool) -> str | None:
             problem = _find_head_problem(header)
             if problem is not None:
                 return problem
-    elif _embeds(header):
+    elif header.size("pooling_type") > 0 or is_causal is False:
         return "cannot judge: it is an embedding or ranking model"
     if header.text("tokenizer.ggml.model") in ("", "none", "no_vocab"):
         return "contains no tokenizer"
@@ -123,9 +124,3 @@ def _find_head_problem(header: Header) -> str | None:
     if not header.finite_scores:
         return "cannot judge: scores of its tokens are not finite numbers"
     return None
-
-
-def _embeds(header: Header) -> bool:
-    architecture = header.text("general.architecture")
-    is_causal = header.keys.get(f"{architecture}.attention.causal")
-    return header.size("pooling_type") > 0 or is_causal is False
