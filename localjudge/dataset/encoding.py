@@ -3,17 +3,30 @@
     a byte-order mark           UTF-8, UTF-16 or UTF-32, as marked
     only valid UTF-8            UTF-8
     mostly valid UTF-8          UTF-8 with damaged bytes
-    otherwise                   the encoding for which the bytes decide (`encoding_guess`)
+    otherwise                   the encoding for which the bytes decide
                                 UTF-8 with damaged bytes, if they do not decide
 
 Most bytes above 0x7F of a damaged UTF-8 text are valid, and few of a text in another encoding.
+
+    bytes ──encodings──> readings ──letters, signs──> readings in a language
+          ──function words──> the reading, if the others agree or have clearly fewer
+
+`B3` is ł in Windows-1250 and ³ in Windows-1252: `Termin min¹³` is in no language. Where two
+languages remain, their function words count; where these do not decide, there is no answer.
+charset-normalizer (`chaos`, the share of unlikely characters) decides for Chinese, Japanese and
+Korean.
+
+Sources of the letters: `alphabets.toml`.
 """
 
 import codecs
 import re
-from collections.abc import Iterable
-
-from localjudge.dataset.encoding_guess import guess_encoding
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 UTF_8 = "utf-8"
 _MARKS = {
@@ -27,6 +40,29 @@ _INVALID = re.compile("[\udc80-\udcff]")
 _MAX_VALID_SHARE = 0.5
 _MAX_SAMPLE = 2**15
 _MAX_LINE = 2**16
+_ALPHABETS = Path(__file__).with_name("alphabets.toml")
+WINDOWS_1252 = "cp1252"
+_WINDOWS = "cp125"
+_ASIAN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
+_CJK = re.compile("[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff01-\uff5e]")
+_NOT_THAI = re.compile(
+    "[^\x00-\x7f\u0e01\u0e02\u0e04\u0e06-\u0e3a\u0e3f-\u0e4c\u0e50-\u0e59]"
+    "|(?<![\u0e01-\u0e2e\u0e31-\u0e3a\u0e47-\u0e4e])[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]"
+    "|[\u0e40-\u0e44](?![\u0e01-\u0e2e])"
+)
+"""Other or obsolete letters, a vowel or tone sign without its consonant, a vowel before none."""
+_LESS_CHAOS = 0.03
+_HANGUL = re.compile("[\uac00-\ud7a3]")
+_MIN_COVERAGE = 0.9
+_MORE_WORDS = 1.5
+_MIN_WORDS = 3
+_WORD = re.compile(r"[^\W\d_ªºµ]+")
+_BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_]).[^\W\d_]")
+_OTHER_SIGN = re.compile(r"[^\x00-\x7f]")
+_SIGNS = frozenset("–—‘’‚“”„«»‹›…•€£¥§°±²³¹½¼¾·×÷®©™µªº¿¡\xa0\xad")
+_AFTER_LETTERS = frozenset("’‘“”»«›…—–®™\xa0\xad")
+_AFTER_UNITS = frozenset("²³¹ªº")
+"""Signs after one or two letters: m², nº."""
 
 
 def marked_encoding(head: bytes) -> str | None:
@@ -116,3 +152,199 @@ def decoding_errors(encoding: str) -> str:
     if encoding.startswith(UTF_8):
         return "surrogateescape"
     return "strict"
+
+
+class _Reading(NamedTuple):
+    """A text as one encoding reads it.
+
+    `marks` counts the characters beyond ASCII that a language may have: letters, and signs between
+    two letters. `fine` is the number of signs that may stand where they do in any language, `odd`
+    the number of characters that may not. `has_small_letters` tells of letters beyond ASCII.
+    """
+
+    encoding: str
+    text: str
+    words: Counter[str]
+    marks: Counter[str]
+    fine: int
+    odd: int
+    has_small_letters: bool
+
+
+class _Alphabet(NamedTuple):
+    letters: frozenset[str]
+    encodings: Sequence[str]
+
+
+def guess_encoding(data: bytes) -> str | None:
+    """Return the encoding of the bytes, or None if they do not decide."""
+    readings = {reading.encoding: reading for reading in _read(data)}
+    found: list[tuple[str, _Reading]] = []
+    for language, alphabet in _alphabets().items():
+        for encoding in alphabet.encodings:
+            reading = readings.get(encoding)
+            if reading and _coverage(reading, alphabet.letters) >= _MIN_COVERAGE:
+                found.append((language, reading))
+    if not found:
+        return _guess_asian(data)
+    if len({reading.text for _, reading in found}) == 1:
+        return found[0][1].encoding
+    return _choose_by_words(found)
+
+
+def _read(data: bytes) -> Iterator[_Reading]:
+    """Yield what the bytes say in each encoding in which all of them are characters."""
+    encodings: dict[str, None] = {}
+    for alphabet in _alphabets().values():
+        encodings.update(dict.fromkeys(alphabet.encodings))
+    for encoding in encodings:
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        yield _describe(encoding, text)
+
+
+def _choose_by_words(found: Sequence[tuple[str, _Reading]]) -> str | None:
+    """Return the encoding of the reading with clearly the most function words, or None.
+
+    It needs no more of them than a reading that covers its language less well, and Windows-1252 no
+    more than encodings of systems before Windows, if the text is more than capitals and signs.
+    """
+    ranked: list[tuple[int, float, bool, _Reading]] = []
+    for language, reading in found:
+        hits = sum(reading.words[word] for word in _function_words(language))
+        coverage = _coverage(reading, _alphabets()[language].letters)
+        is_frequent = reading.encoding == WINDOWS_1252 and reading.has_small_letters
+        ranked.append((hits, coverage, is_frequent, reading))
+    most, best_coverage, is_frequent, best = max(ranked, key=lambda candidate: candidate[:3])
+    for hits, coverage, _, rival in ranked:
+        covers_less = most >= _MIN_WORDS and coverage < best_coverage
+        is_older = is_frequent and not rival.encoding.startswith(_WINDOWS)
+        needed = _MORE_WORDS * hits + 1
+        if covers_less or is_older:
+            needed = hits
+        if rival.text != best.text and most < needed:
+            return None
+    return best.encoding
+
+
+def _coverage(reading: _Reading, letters: frozenset[str]) -> float:
+    """Return the share of the characters beyond ASCII that the language writes so."""
+    total = reading.marks.total() + reading.fine + reading.odd
+    if not total:
+        return 1.0
+    return (reading.fine + sum(reading.marks[letter] for letter in letters)) / total
+
+
+def _guess_asian(data: bytes) -> str | None:
+    """Return the encoding of a Chinese, Japanese or Korean text with clearly the least chaos."""
+    from charset_normalizer import from_bytes
+
+    if not _NOT_THAI.search(data.decode("cp874", "replace")):
+        return None
+    chaos: dict[str, float] = {}
+    for match in from_bytes(data, cp_isolation=[*_ASIAN], enable_fallback=False):
+        text = str(match)
+        if match.encoding == "cp949" and _has_rare_syllables(text):
+            continue
+        if len(_CJK.findall(text)) >= _MIN_COVERAGE * len(_OTHER_SIGN.findall(text)):
+            chaos[match.encoding] = match.chaos
+    ranked = sorted(chaos, key=chaos.__getitem__)
+    if not ranked or (len(ranked) > 1 and chaos[ranked[1]] < chaos[ranked[0]] + _LESS_CHAOS):
+        return None
+    return ranked[0]
+
+
+def _has_rare_syllables(text: str) -> bool:
+    """Return whether more than one of ten syllables is none of the 2,350 of KS X 1001."""
+    syllables: list[str] = _HANGUL.findall(text)
+    rare = sum(min(syllable.encode("cp949")) < 0xA1 for syllable in syllables)  # noqa: PLR2004
+    return 10 * rare > len(syllables)
+
+
+def _describe(encoding: str, text: str) -> _Reading:
+    words = Counter[str]()
+    marks = Counter[str]()
+    fine = 0
+    odd = 0
+    is_small = False
+    for match in _WORD.finditer(text):
+        word = match[0]
+        words[word.lower()] += 1
+        if word.isascii():
+            continue
+        is_mixed = _is_mixed(word)
+        for position, letter in enumerate(word):
+            if letter.isascii():
+                continue
+            if is_mixed or _has_odd_case(word, position):
+                odd += 1
+            else:
+                marks[letter if letter == "İ" else letter.lower()] += 1
+                is_small = is_small or letter.islower()
+    for match in _OTHER_SIGN.finditer(text):
+        if _WORD.fullmatch(match[0]):
+            continue
+        if _BETWEEN_LETTERS.match(text, match.start()):
+            marks[match[0]] += 1
+        elif _is_odd_sign(text, match.start()):
+            odd += 1
+        else:
+            fine += 1
+    return _Reading(encoding, text, words, marks, fine, odd, is_small)
+
+
+def _is_mixed(word: str) -> bool:
+    """Return whether a word has letters of two scripts."""
+    scripts = {_script(letter) for letter in word}
+    return len(scripts) > 1
+
+
+def _script(letter: str) -> str:
+    if "\u0400" <= letter <= "\u052f":
+        return "Cyrillic"
+    if "\u0370" <= letter <= "\u03ff":
+        return "Greek"
+    if "\u05d0" <= letter <= "\u06ff":
+        return "Hebrew or Arabic"
+    return "Latin"
+
+
+def _has_odd_case(word: str, position: int) -> bool:
+    """Return whether a capital is inside a word, or a small letter is between capitals."""
+    if word[position].isupper():
+        return position > 0 and not word.isupper()
+    around = word[max(0, position - 1) : position] + word[position + 1 : position + 2]
+    return len(around) > 1 and around.isupper()
+
+
+def _is_odd_sign(text: str, position: int) -> bool:
+    """Return whether a sign is rare, or cannot stand here."""
+    sign = text[position]
+    if sign not in _SIGNS:
+        return True
+    before = _WORD.search(text[max(0, position - 3) : position][::-1])
+    if before is None or before.start():  # no letter directly before it
+        return False
+    if sign in _AFTER_UNITS:
+        return len(before[0]) > 2  # noqa: PLR2004
+    return sign not in _AFTER_LETTERS
+
+
+@cache
+def _alphabets() -> dict[str, _Alphabet]:
+    table = tomllib.loads(_ALPHABETS.read_text(encoding="utf-8"))
+    alphabets = {}
+    for language, row in table.items():
+        letters = frozenset(row["letters"] + row.get("in_words", ""))
+        alphabets[language] = _Alphabet(letters, row["encodings"])
+    return alphabets
+
+
+@cache
+def _function_words(language: str) -> frozenset[str]:
+    from spacy.util import get_lang_class
+
+    stop_words = get_lang_class(language).Defaults.stop_words
+    return frozenset(word for word in stop_words if len(word) > 1)

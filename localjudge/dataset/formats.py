@@ -103,8 +103,15 @@ def _read_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]
 def _decode_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]:
     for number, line in enumerate(lines, 1):
         stripped = line.strip(BLANK)
-        if stripped:
-            yield _decode_row(stripped, Place(source, line=number))
+        if not stripped:
+            continue
+        place = Place(source, line=number)
+        try:
+            value = DECODER.decode(stripped)
+        except (ValueError, RecursionError) as error:
+            yield Problem.at(place, None, f"invalid JSON: {reason(error)}", ROW)
+        else:
+            yield raw_row(value, place)
 
 
 def _read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
@@ -123,11 +130,3 @@ def _read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
         yield from number_rows(value, Place(source))
     else:
         yield RawRow(Place(source, row=1), value, whole=True)
-
-
-def _decode_row(text: str, place: Place) -> RawRow | Problem:
-    try:
-        value = DECODER.decode(text)
-    except (ValueError, RecursionError) as error:
-        return Problem.at(place, None, f"invalid JSON: {reason(error)}", ROW)
-    return raw_row(value, place)

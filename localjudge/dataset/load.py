@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard, get_args
+from typing import Any, NamedTuple, Self, TypedDict, TypeGuard, Unpack, get_args
 
 from localjudge.dataset.cells import splitter
 from localjudge.dataset.checked_rows import CheckedRow, check_row
@@ -46,65 +46,67 @@ from localjudge.words import option, suggestion
 _FIELDS = get_args(FieldName)
 
 
-def load(  # noqa: PLR0913 # the options of a run that describe its data
+class ReadOptions(TypedDict, total=False):
+    """How data are read. `keeps_answer_words` is described in `check_row`.
+
+    The others are as in `localjudge.evaluate` (`rows_path` is `rows` there).
+    """
+
+    mapping: Mapping[str, str] | None
+    skip_bad_rows: bool
+    context_separator: str | None
+    rows_path: str | None
+    keeps_answer_words: bool
+
+
+def load(
     data: object,
     *,
-    mapping: Mapping[str, str] | None = None,
-    skip_bad_rows: bool = False,
-    context_separator: str | None = None,
-    rows_path: str | None = None,
-    keeps_answer_words: bool = False,
     progress: Progress | None = None,
     name: str = "rows",
+    **options: Unpack[ReadOptions],
 ) -> Dataset:
     """Read and check all rows of files, or of data in memory.
 
     The file `-` is standard input. `formats` lists the formats. Data in memory, called `name` in
     messages, may be mappings or objects with the column names of any known tool, samples, a data
     frame, a table, or another package's data set. A single mapping contains columns (lists) or
-    rows. `keeps_answer_words` is described in `check_row`. Other arguments are as in
-    `localjudge.evaluate` (`rows_path` is `rows` there).
+    rows.
 
     Raises DataError for unreadable data, invalid rows or no rows, InputError for a mapping without
     a match, OutOfResource if the temporary file does not fit.
     """
-    mapping = mapping or {}
+    mapping = options.get("mapping") or {}
     progress = progress or Progress()
-    with _surveyed(data, mapping, context_separator, rows_path, progress, name) as surveyed:
-        sources, tables = surveyed
+    with _surveyed(data, mapping, options, progress, name) as (sources, tables):
         for table in tables:
             table.choose_columns()
-        checks = _Checks(context_separator, skip_bad_rows, keeps_answer_words)
+        checks = _Checks.by(options)
         dataset = _check_tables(tables, checks, progress)
         return replace(dataset, encodings=_other_encodings(sources))
 
 
-def load_pair(  # noqa: PLR0913
+def load_pair(
     data: object,
     against: str,
     *,
-    mapping: Mapping[str, str] | None = None,
-    skip_bad_rows: bool = False,
-    context_separator: str | None = None,
-    rows_path: str | None = None,
-    keeps_answer_words: bool = False,
     progress: Progress | None = None,
     name: str = "rows",
+    **options: Unpack[ReadOptions],
 ) -> PairedAnswers:
     """Read the data twice: with the response, and with the column `against` in its place.
 
     Arguments and errors as in `load`. Also raises InputError if `against` is the response or no
     column is the response, and DataError if no row has both answers.
     """
-    mapping = mapping or {}
+    mapping = options.get("mapping") or {}
     progress = progress or Progress()
     columns = {**mapping, AGAINST: against}
-    with _surveyed(data, columns, context_separator, rows_path, progress, name) as surveyed:
-        sources, tables = surveyed
+    with _surveyed(data, columns, options, progress, name) as (sources, tables):
         for table in tables:
             table.choose_columns()
         _check_answers(tables, mapping, against)
-        checks = _Checks(context_separator, skip_bad_rows, keeps_answer_words, keeps_numbers=True)
+        checks = _Checks.by(options)._replace(keeps_numbers=True)
         encodings = _other_encodings(sources)
         run = _check_tables(tables, checks, progress)
         for table in tables:
@@ -136,14 +138,14 @@ def _check_answers(tables: Sequence["_Table"], mapping: Mapping[str, str], again
 def _surveyed(
     data: object,
     mapping: Mapping[str, str],
-    context_separator: str | None,
-    rows_path: str | None,
+    options: ReadOptions,
     progress: Progress,
     name: str,
 ) -> Iterator[tuple[list[Source], list["_Table"]]]:
     """Open the data, and yield its files and its tables with their columns."""
     _check_fields(mapping)
-    if context_separator == "":
+    rows_path = options.get("rows_path")
+    if options.get("context_separator") == "":
         raise InputError(
             "the context separator is empty",
             hint="use the text between two contexts, such as '|'",
@@ -313,6 +315,14 @@ class _Checks(NamedTuple):
     skip_bad_rows: bool
     keeps_answer_words: bool
     keeps_numbers: bool = False
+
+    @classmethod
+    def by(cls, options: ReadOptions) -> Self:
+        return cls(
+            options.get("context_separator"),
+            options.get("skip_bad_rows", False),
+            options.get("keeps_answer_words", False),
+        )
 
 
 def _check_tables(tables: Sequence[_Table], checks: _Checks, progress: Progress) -> Dataset:

@@ -141,16 +141,14 @@ def _find_rows(values: Mapping[str, Any], columns: Iterable[str]) -> list[Any] |
         lists.append(of_promptfoo)
     if lists == [[]] and len(values) == 1:
         return []
-    with_columns = [value for value in lists if _has_rows(value, columns)]
+    with_columns: list[list[Any]] = []
+    for rows in lists:
+        objects = [element for element in rows if isinstance(element, Mapping)]
+        if any(_has_any(element, columns) for element in objects):
+            with_columns.append(rows)
     if len(with_columns) == 1:
         return with_columns[0]
     return None
-
-
-def _has_rows(elements: Iterable[Any], columns: Iterable[str]) -> bool:
-    """Return whether an object in a list has one of the columns."""
-    objects = [element for element in elements if isinstance(element, Mapping)]
-    return any(_has_any(element, columns) for element in objects)
 
 
 def _has_any(values: Mapping[str, Any], columns: Iterable[str]) -> bool:

@@ -250,7 +250,8 @@ def content_hash(sample: Sample) -> str:
 
 def fingerprint(samples: Iterable[Sample]) -> str:
     """Return the sha256 (hexadecimal) of the samples in any order."""
-    return _compute_fingerprint(sorted(map(_sample_hash, samples)))
+    hashes = (_hash_fields(sample.model_dump(exclude_defaults=True)) for sample in samples)
+    return _compute_fingerprint(sorted(hashes))
 
 
 def columns_fingerprint(rows: Iterable[SampleRow]) -> str:
@@ -260,10 +261,6 @@ def columns_fingerprint(rows: Iterable[SampleRow]) -> str:
         text = _ENCODER.encode([row.id, row.extras])
         digests.append(hashlib.sha256(text.encode()).digest())
     return _compute_fingerprint(sorted(digests))
-
-
-def _sample_hash(sample: Sample) -> bytes:
-    return _hash_fields(sample.model_dump(exclude_defaults=True))
 
 
 def _compute_fingerprint(ordered: Iterable[bytes]) -> str:

@@ -18,7 +18,7 @@ from localjudge.dataset.paired_answers import PairedAnswers
 from localjudge.errors import InputError
 from localjudge.judging.estimate import Estimate, estimate_job
 from localjudge.judging.job import Job, open_job
-from localjudge.judging.plan import Data, Plan, pair_directory, read_plan
+from localjudge.judging.plan import Data, Plan, data_to_read, pair_directory
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric, catalog
 from localjudge.progress import Progress
@@ -72,12 +72,12 @@ def plan_pair(
         hint = f"omit {stops}, or judge fewer samples with {option_name('sample')}"
         raise InputError(f"{stops} and {name} cannot both be given: {why}", hint=hint)
     settings = settings.model_copy(update={"reuse": tuple(_list_reused(settings))})
-    reading = read_plan(data, metrics, settings)
-    _check_metrics(reading.requested)
-    paired = load_pair(reading.rows, against, **reading.options, progress=progress)
+    to_read = data_to_read(data, metrics, settings)
+    _check_metrics(to_read.requested)
+    paired = load_pair(to_read.rows, against, **to_read.options, progress=progress)
     plans: list[Plan] = []
     for dataset in (paired.baseline, paired.run):
-        planned = reading.plan_samples(dataset)
+        planned = to_read.plan_samples(dataset)
         omitted: dict[str, frozenset[str]] = {}
         for skipped, fields in planned.left_out.items():
             if _ANSWER in catalog.example(skipped).required_fields:

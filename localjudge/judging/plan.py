@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from localjudge.dataset import Dataset, load
+from localjudge.dataset.load import ReadOptions
 from localjudge.dataset.problems import group_name
 from localjudge.dataset.shards import Shard
 from localjudge.errors import InputError
@@ -150,12 +151,12 @@ def plan(
 
     Raises DataError for unusable data, InputError for an unknown metric or missing columns.
     """
-    reading = read_plan(data, metrics, settings)
-    whole = load(reading.rows, **reading.options, progress=progress)
-    return reading.plan_samples(whole)
+    to_read = data_to_read(data, metrics, settings)
+    whole = load(to_read.rows, **to_read.options, progress=progress)
+    return to_read.plan_samples(whole)
 
 
-class Reading(NamedTuple):
+class DataToRead(NamedTuple):
     """How the data of a plan are read.
 
     options     arguments of `load`
@@ -164,7 +165,7 @@ class Reading(NamedTuple):
 
     data: Data
     rows: Data
-    options: Mapping[str, Any]
+    options: ReadOptions
     requested: list[Metric] | None
     settings: RunSettings
     frame_index: Sequence[IndexLevel]
@@ -172,7 +173,11 @@ class Reading(NamedTuple):
     def plan_samples(self, whole: Dataset) -> Plan:
         """Return the plan of the data that were read."""
         settings = self.settings
-        dataset = _draw(whole, settings)
+        dataset = whole
+        if settings.limit is not None:
+            dataset = whole.first(settings.limit)
+        elif settings.sample is not None:
+            dataset = whole.draw(settings.sample, settings.seed)
         parent = None
         if settings.shard is not None:
             parent = DataIdentity(sha256=dataset.fingerprint, rows=len(dataset.samples))
@@ -197,13 +202,13 @@ class Reading(NamedTuple):
         )
 
 
-def read_plan(data: Data, metrics: object, settings: RunSettings) -> Reading:
+def data_to_read(data: Data, metrics: object, settings: RunSettings) -> DataToRead:
     """Return how to read the data of a plan. Raises InputError for an unknown metric."""
     requested = requested_metrics(metrics, settings.criteria)
     settings = add_criteria(settings, requested)
     _ = settings.sentences.identity  # refuses an unknown language before anything is read
     rows, frame_index = _unpack_index(data)
-    options = {
+    options: ReadOptions = {
         "mapping": settings.mapping,
         "skip_bad_rows": settings.skip_bad_rows,
         "context_separator": settings.context_separator,
@@ -211,16 +216,7 @@ def read_plan(data: Data, metrics: object, settings: RunSettings) -> Reading:
         # A response such as "N/A" may be a refusal.
         "keeps_answer_words": "refusal" in catalog.list_special_tasks(requested or ()),
     }
-    return Reading(data, rows, options, requested, settings, frame_index)
-
-
-def _draw(whole: Dataset, settings: RunSettings) -> Dataset:
-    """Return the samples that the settings select."""
-    if settings.limit is not None:
-        return whole.first(settings.limit)
-    if settings.sample is not None:
-        return whole.draw(settings.sample, settings.seed)
-    return whole
+    return DataToRead(data, rows, options, requested, settings, frame_index)
 
 
 def group_samples(dataset: Dataset, column: str) -> dict[str, str]:

@@ -325,18 +325,15 @@ def left_out_ranges(text: str) -> list[Range]:
         for match in _LITERAL_LINE_END.finditer(text):
             ranges.append(Range(*match.span()))
     if "<!--" in text:
-        ranges += _comments(text)
+        code = code_ranges(text)
+        for match in _COMMENT.finditer(text):
+            if not overlaps(code, *match.span()):
+                ranges.append(Range(*match.span()))
     if "&" in text:
         for match in REFERENCE.finditer(text):
             if _is_blank(_character(match)):
                 ranges.append(Range(*match.span()))
     return merged(ranges)
-
-
-def _comments(text: str) -> list[Range]:
-    code = code_ranges(text)
-    comments = [Range(*match.span()) for match in _COMMENT.finditer(text)]
-    return [comment for comment in comments if not overlaps(code, *comment)]
 
 
 def trimmed(text: str, start: int, end: int, ranges: Sequence[Range]) -> Range:

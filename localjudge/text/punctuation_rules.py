@@ -126,16 +126,15 @@ def _quotation_continues(stop: Stop) -> bool:
     """Return whether a verb of saying or a particle follows, as in "「はい。」と言った"."""
     if stop.follower in _QUOTING:
         return True
-    saying = _SAYING.match(stop.right)
-    return saying is not None and not _is_introduced(stop)
-
-
-def _is_introduced(stop: Stop) -> bool:
-    """Return whether a colon or comma is before the quotation, as in "他说：“你好。”她问"."""
+    if not _SAYING.match(stop.right):
+        return False
     closing = stop.closed[-1]
     opening = _OPENING_QUOTE.get(closing, closing)
     start = stop.text.rfind(opening, stop.begin, stop.end)
-    return start > stop.begin and stop.text[start - 1] in "：:，,、"
+    is_introduced = (
+        start > stop.begin and stop.text[start - 1] in "：:，,、"
+    )  # "他说：“你好。”她问"
+    return not is_introduced
 
 
 def _is_run_on_word(stop: Stop, rest: str) -> bool:

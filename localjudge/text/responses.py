@@ -118,7 +118,8 @@ def statements(
     for number, (part, shown) in enumerate(parts):
         first, last = edges_of_marks[number : number + 2]
         span = Span(start=part.start, end=part.end, text=text[part.start : part.end])
-        result.append(Statement(span, shown, _marks_between(response.marks, first, last)))
+        marks_of_part = tuple(mark for mark in response.marks if first <= mark.start < last)
+        result.append(Statement(span, shown, marks_of_part))
     return result
 
 
@@ -148,18 +149,22 @@ def _cut(response: PreparedResponse, sentences: Callable[[str], Sequence[Span]])
 
 def _without_marks_at_edges(text: str, part: Range, marks: Sequence[Range]) -> Range:
     """Cut off the marks at the end of a sentence, and the comma or stop after marks before it."""
-    start = part.start
-    end_before = _end_of_text_before(text, start)
+    start, end = part
+    end_before = start
+    while end_before > 0 and text[end_before - 1].isspace():
+        end_before -= 1
     if any(mark.end == end_before for mark in marks):
-        content = text[start : part.end]
+        content = text[start:end]
         start += len(content) - len(content.lstrip(_AFTER_FIRST_MARK))
-    return _without_last_marks(text, start, part.end, marks)
-
-
-def _end_of_text_before(text: str, start: int) -> int:
-    while start > 0 and text[start - 1].isspace():
-        start -= 1
-    return start
+    for mark in reversed(marks):
+        if mark.start >= end or mark.end > end:
+            continue
+        if mark.start <= start or not _AROUND_MARKS.fullmatch(text, mark.end, end):
+            break
+        end = mark.start
+        while text[end - 1].isspace():
+            end -= 1
+    return Range(start, end)
 
 
 def _start_with_mark(text: str, start: int, marks: Sequence[Range]) -> int:
@@ -174,18 +179,6 @@ def _start_with_mark(text: str, start: int, marks: Sequence[Range]) -> int:
     return line_start if begins_line else start
 
 
-def _without_last_marks(text: str, start: int, end: int, marks: Sequence[Range]) -> Range:
-    for mark in reversed(marks):
-        if mark.start >= end or mark.end > end:
-            continue
-        if mark.start <= start or not _AROUND_MARKS.fullmatch(text, mark.end, end):
-            break
-        end = mark.start
-        while text[end - 1].isspace():
-            end -= 1
-    return Range(start, end)
-
-
 def _without_marks_inside(text: str, part: Range, marks: Sequence[Range]) -> str:
     """Return a statement as it is shown: "Ulm [1] is old" becomes "Ulm is old"."""
     shown = ""
@@ -197,10 +190,6 @@ def _without_marks_inside(text: str, part: Range, marks: Sequence[Range]) -> str
             if _BEFORE_SIGN.match(text, position, part.end):
                 shown = shown.rstrip()
     return shown + text[position : part.end]
-
-
-def _marks_between(marks: Iterable[Mark], first: int, last: int) -> tuple[Mark, ...]:
-    return tuple(mark for mark in marks if first <= mark.start < last)
 
 
 def _parts(text: str, left_out: Sequence[Range]) -> list[Range]:

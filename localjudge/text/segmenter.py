@@ -64,26 +64,22 @@ class Segmenter:
 
     def __call__(self, text: str) -> list[Span]:
         spans: list[Span] = []
-        for start, end in _parts(text):
-            spans += self._spans(text, start, end)
+        for begin, end in _parts(text):
+            # spaCy stores strings as UTF-8, which has no lone surrogates.
+            storable = _SURROGATE.sub("\ufffd", text[begin:end])
+            if self.pipeline:
+                read = read_characters(storable)
+                starts_read = _pipeline_starts(named_pipeline(self.pipeline), read.text)
+                starts = [read.stored(start) for start in starts_read]
+            else:
+                starts = rules_for(self.language, self.abbreviations)(storable)
+            for first, last in pairwise(sorted({0, *starts, len(storable)})):
+                piece = text[begin + first : begin + last]
+                bare = piece.strip()
+                if bare:
+                    start = begin + first + len(piece) - len(piece.lstrip())
+                    spans.append(Span(start=start, end=start + len(bare), text=bare))
         return spans
-
-    def _spans(self, text: str, start: int, end: int) -> Iterator[Span]:
-        """Yield the sentences of a part of the text."""
-        # spaCy stores strings as UTF-8, which has no lone surrogates.
-        storable = _SURROGATE.sub("\ufffd", text[start:end])
-        if self.pipeline:
-            read = read_characters(storable)
-            starts_read = _pipeline_starts(named_pipeline(self.pipeline), read.text)
-            starts = [read.stored(start) for start in starts_read]
-        else:
-            starts = rules_for(self.language, self.abbreviations)(storable)
-        for first, last in pairwise(sorted({0, *starts, len(storable)})):
-            piece = text[start + first : start + last]
-            bare = piece.strip()
-            if bare:
-                place = start + first + len(piece) - len(piece.lstrip())
-                yield Span(start=place, end=place + len(bare), text=bare)
 
     @property
     def identity(self) -> dict[str, str]:

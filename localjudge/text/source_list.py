@@ -114,7 +114,7 @@ def source_ranges(text: str, marks: Sequence[Mark]) -> list[Range]:
     """
     has_tags = "<" in text
     if has_tags:
-        text = _BLOCK_TAG.sub(_as_line_ends, text)
+        text = _BLOCK_TAG.sub(lambda tag: "\n" * len(tag[0]), text)
     lines = _read_lines(text, marks)
     inner = _list_before_remark(text, lines, marks)
     if inner:
@@ -136,16 +136,10 @@ def source_ranges(text: str, marks: Sequence[Mark]) -> list[Range]:
     return [Range(start, len(text))]
 
 
-def _as_line_ends(tag: re.Match[str]) -> str:
-    return "\n" * len(tag[0])
-
-
 def _one_line_start(text: str, line: _ListLine, marks: Sequence[Mark], otherwise: int) -> int:
     """Return where "Sources: [1] policy.pdf" begins in a line, or `otherwise` if it has none."""
     one_line = _ONE_LINE.search(text[line.start : line.end])
-    if not one_line:
-        return otherwise
-    if not _is_list_in_line(one_line, marks, line.start):
+    if not one_line or not _is_list_in_line(one_line, marks, line.start):
         return otherwise
     return line.start + one_line.start()
 
