@@ -11,11 +11,10 @@ from typing import Any
 from localjudge.dataset.columns import ID_COLUMNS, Resolved, split_columns
 from localjudge.dataset.contexts import find_text, objects_of_columns, read_cell, read_elements
 from localjudge.dataset.conversation import read_answer
-from localjudge.dataset.missing import is_answer_word, is_nan, is_placeholder
 from localjudge.dataset.paths import has_value, lookup
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import Place, Report, shown
-from localjudge.dataset.rows import RawRow
+from localjudge.dataset.rows import RawRow, is_answer_word, is_nan, is_placeholder
 from localjudge.dataset.text_keys import whole_collection
 from localjudge.errors import DataError, InputError
 from localjudge.types import CONTEXT_FIELDS

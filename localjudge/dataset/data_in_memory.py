@@ -5,11 +5,10 @@ from functools import partial
 from typing import Any
 
 from localjudge.dataset.csv_file import check_column_names
-from localjudge.dataset.missing import is_nan
 from localjudge.dataset.nested_rows import expand, zip_columns
 from localjudge.dataset.problems import Place, Problem, shown
 from localjudge.dataset.python_values import plain, read_fields
-from localjudge.dataset.rows import RawRow, raw_row
+from localjudge.dataset.rows import RawRow, is_nan, raw_row
 from localjudge.dataset.table_files import BATCH_ROWS, import_pyarrow, list_rows
 from localjudge.errors import InputError
 from localjudge.types import Sample

@@ -5,27 +5,62 @@ those rows.
 """
 
 import dataclasses
+import hashlib
 import heapq
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
-from typing import Any, get_args
+from typing import Any, NamedTuple, Self, get_args
 
 from localjudge.dataset.columns import ALIASES, ID_COLUMNS, Resolved
-from localjudge.dataset.missing import is_blank
 from localjudge.dataset.paths import MISSING, lookup
 from localjudge.dataset.problems import UNKNOWN, describe, shown
+from localjudge.dataset.rows import is_blank
 from localjudge.dataset.samples import Column, SampleTable
-from localjudge.dataset.shards import Shard, id_digest, shard_number
 from localjudge.errors import InputError
 from localjudge.types import FieldName, Sample
+from localjudge.words import option_name
 
 _FIELDS = get_args(FieldName)
 _COLUMN_FIELDS = {"id", "user_input", "reference", "response"}
+_SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 Scalar = str | int | float | bool | None
+
+
+class Shard(NamedTuple):
+    """Shard `number` (from 1) of `of` shards."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        match = _SHARD.fullmatch(text)
+        if match:
+            number, count = map(int, match.groups())
+            if 1 <= number <= count:
+                return cls(number, count)
+        raise InputError(
+            f"{option_name('shard')} must be I/N with I from 1 to N, got {text!r:.80}",
+            hint="the second of four shards is 2/4",
+        )
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+def shard_number(sample_id: str, count: int) -> int:
+    """Return the shard (from 1) of a sample, of `count` shards."""
+    return int.from_bytes(id_digest(f"shard|{sample_id}")) % count + 1
+
+
+def id_digest(text: str) -> bytes:
+    """Return the sha256 of a text with ids, which may contain lone surrogates."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from localjudge.dataset.extras import extras_text
+from localjudge.dataset.python_values import extras_text
 from localjudge.errors import OutOfResource
 from localjudge.types import CONTEXT_FIELDS, FieldName, Sample
 

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from localjudge.dataset import Dataset, load
+from localjudge.dataset.dataset import Shard
 from localjudge.dataset.load import ReadOptions
 from localjudge.dataset.problems import group_name
-from localjudge.dataset.shards import Shard
 from localjudge.errors import InputError
 from localjudge.judging.metric_choice import (
     add_criteria,

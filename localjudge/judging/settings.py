@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from localjudge.arguments import check_arguments
-from localjudge.dataset.shards import Shard
+from localjudge.dataset.dataset import Shard
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError
 from localjudge.judge.profile import ProfileFolder, no_profile, read_profile

@@ -15,7 +15,7 @@ from typing import Any
 
 from localjudge import model_registry
 from localjudge.dataset import Dataset, from_samples
-from localjudge.dataset.shards import Shard
+from localjudge.dataset.dataset import Shard
 from localjudge.errors import InputError, ModelError, RunDirectoryError
 from localjudge.judging.metric_choice import (
     add_criteria,

@@ -11,8 +11,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from localjudge.dataset.extras import extras_text
-from localjudge.dataset.python_values import plain
+from localjudge.dataset.python_values import extras_text, plain
 from localjudge.errors import InputError
 from localjudge.report.flat_table import CONTEXT_COLUMNS, TEXTS, FlatTable, Row, Rows, flat_table
 from localjudge.run_directory.run_record import RunRecord

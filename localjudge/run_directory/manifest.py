@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import ConfigDict, Field
 
-from localjudge.dataset.shards import Shard
+from localjudge.dataset.dataset import Shard
 from localjudge.errors import RunDirectoryError
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion, rubrics

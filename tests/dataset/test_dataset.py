@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.dataset import Dataset, load
-from localjudge.dataset.missing import is_placeholder
+from localjudge.dataset.rows import is_placeholder
 from localjudge.dataset.samples import fingerprint
 from localjudge.errors import InputError
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from localjudge.dataset import Dataset, load
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
-from localjudge.dataset.missing import is_placeholder
+from localjudge.dataset.rows import is_placeholder
 from localjudge.errors import DataError, InputError
 from localjudge.types import Context, Sample
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from localjudge.dataset import load
 from localjudge.dataset.data_in_memory import find_table_rows
-from localjudge.dataset.missing import PLACEHOLDERS
+from localjudge.dataset.rows import PLACEHOLDERS
 from localjudge.errors import DataError, InputError
 from localjudge.judging.metric_choice import describe_nothing_words
 from localjudge.types import Context, Sample

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge import InputError, Run, ScriptedEngine, evaluate
-from localjudge.dataset.shards import shard_number
+from localjudge.dataset.dataset import shard_number
 from localjudge.judging.settings import RunSettings
 from localjudge.report.shown_progress import Lines
 from localjudge.report.summary_views import summary_view

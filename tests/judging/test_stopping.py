@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from localjudge import InputError, Judge, Run, RunDirectoryError, ScriptedEngine, evaluate
-from localjudge.dataset.shards import id_digest
+from localjudge.dataset.dataset import id_digest
 from localjudge.engine.scripted import unit_text
 from localjudge.judging.estimate import estimate_plan
 from localjudge.judging.plan import plan
