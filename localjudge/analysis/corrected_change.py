@@ -46,11 +46,11 @@ class CorrectedDifference(Record):
     run; `own_labels` of the new run's were made in it. Statements that were `passed_over` have no
     label, but later ones of their drawing do. Disagreements are handled as in
     `CorrectedMean`. `annotators` have labelled one of the statements. `remark` explains a missing
-    interval. `planned` labels were to be read first, None without a plan. `is_joint`: the
-    statements were drawn from both runs together (`localjudge.analysis.joint_labels`), by what
-    each changes in the difference. `uncounted` ones change nothing and are never drawn, so that
-    there are no means with any of them. `half_width_of_all` is then the expected half width if
-    every statement had a label.
+    interval. More labels count at the `next_look`. `planned` labels were to be read first, None
+    without a plan. `is_joint`: the statements were drawn from both runs together
+    (`localjudge.analysis.joint_labels`), by what each changes in the difference. `uncounted` ones
+    change nothing and are never drawn, so that there are no means with any of them.
+    `half_width_of_all` is then the expected half width if every statement had a label.
     """
 
     before: float | None = None
@@ -62,6 +62,7 @@ class CorrectedDifference(Record):
     labels: int = 0
     labelled: int = 0
     look: int = 0
+    next_look: int | None = None
     planned: int | None = None
     half_width_of_all: float | None = None
     unsettled: int = 0
@@ -99,6 +100,17 @@ class CorrectedDifference(Record):
     def is_labelled(self) -> bool:
         """Whether the new run has labels, made in it or drawn from its statements."""
         return self.own_labels > 0 or self.labels_after > 0
+
+    @property
+    def waiting(self) -> str | None:
+        """Which labels do not count yet, and when they will, or None."""
+        if self.labels >= self.labelled or self.next_look is None:
+            return None
+        more = numbered(self.next_look - self.labelled, "more label")
+        return (
+            f"{self.in_words} count; the interval is computed again at planned numbers only: "
+            f"{more} to reach {self.next_look:,}"
+        )
 
     @property
     def in_words(self) -> str:
@@ -202,6 +214,7 @@ def _count_used_labels(units: tuple[LabelledUnits, LabelledUnits, Look]) -> dict
         "labels": len(before.counted | after.counted),
         "labelled": len(before.labelled | after.labelled),
         "look": look.labels,
+        "next_look": look.next,
     }
 
 

@@ -62,4 +62,4 @@ def count_missing_labels(change: MetricChange) -> int | None:
     needed = count_labels_to_decide(0, quoted, judge, labels)
     if needed is None:
         return None
-    return max(1, needed - labels.labels)
+    return max(1, needed - labels.labelled)

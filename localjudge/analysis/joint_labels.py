@@ -76,6 +76,7 @@ def correct_jointly(
         "labels": len(first.counted),
         "labelled": len(first.labelled),
         "look": first.look.labels,
+        "next_look": first.look.next,
         "planned": len(find_plan(frame, matched.plans, first.labelled)) or None,
     }
     if first.counted:

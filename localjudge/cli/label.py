@@ -142,7 +142,8 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     drawn from both, by what each can change in their difference, without saying whose they are.
 
     Label the statements in order. The corrected interval is updated at 20, 30, 50, 100, 150 labels
-    and so on.
+    and so on; after a whole sheet or page, at its number of labels, then at twice as many, four
+    times as many and so on.
     """
     typed = typed_arguments()
     source = _open_source(directory)

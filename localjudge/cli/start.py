@@ -55,7 +55,7 @@ from localjudge.report.terminal import Table, number, put, show
 from localjudge.run_directory.examination import NOT_EXAMINED
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.interval import NoMean
-from localjudge.words import numbered, printable
+from localjudge.words import numbered, option, option_name, printable
 
 
 @command("start", "localjudge start data.csv")
@@ -138,11 +138,19 @@ def _print_commands(folder: StartFolder, judge: str | None, metric: str | None) 
         ["label", directory, "--metrics", metric, "--page", page, *choose_language(language)],
         ["label", directory, "--read", "labels-NAME.jsonl"],
         ["report", directory],
+        ["verify", directory],
+        ["report", directory, "--certificate", str(folder.path / "certificate.html")],
     ]
     if against is not None:
-        steps.insert(-1, ["compare", directory])
+        steps.insert(-3, ["compare", directory])
+    elif "response" not in planned.dataset.fields:
+        mapped = option("mapping", {"response": "COLUMN"})
+        other = f"{option_name('against')} OTHER"
+        line = f"no column is known as the answer: add {mapped}, and {other} to compare two systems"
+        click.echo(line, err=True)
     click.echo(
-        "start asks its questions in a terminal; the default answers give these commands:",
+        "start asks its questions in a terminal; the default answers give these commands, where "
+        "labels-NAME.jsonl is the file that the page saves:",
         err=True,
     )
     for step in steps:

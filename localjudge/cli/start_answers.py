@@ -26,6 +26,7 @@ from localjudge import model_registry
 from localjudge.config import CONFIG_FILE, read_config
 from localjudge.dataset.paired_answers import AGAINST
 from localjudge.dataset.preview import (
+    guess_answers,
     guess_columns,
     preview_columns,
     unused_evidence,
@@ -44,7 +45,7 @@ from localjudge.resources import write_output
 from localjudge.run_directory.comparison_directory import COMPARISON
 from localjudge.run_directory.summary import SUMMARY
 from localjudge.text.language_guess import likely_languages
-from localjudge.words import flag, option, printable, printable_lines
+from localjudge.words import flag, numbered, option, printable, printable_lines
 
 _HEADER = "# Written by localjudge start, which asks again with --ask. To judge once more:\n"
 
@@ -199,10 +200,22 @@ def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str
         default: Sequence[str] = guesses[field]
         if field in known:
             default = known[field].split(",")
-        names = _ask_names(question, list(columns), mapping, default, several=field == _CONTEXTS)
-        if names:
+        names = _ask_names(question, list(columns), mapping, default, most=_most_columns(question))
+        if field == "response" and len(names) > 1:
+            mapping[AGAINST], mapping[field] = names
+            click.echo(printable(f"two systems: A is {names[0]}, B is {names[1]}"), err=True)
+        elif names:
             mapping[field] = ",".join(names)
     return mapping
+
+
+def _most_columns(question: str) -> int | None:
+    """Return how many columns may answer a question, None for any number."""
+    if question == _QUESTIONS[_CONTEXTS]:
+        return None
+    if question == _QUESTIONS["response"]:
+        return 2
+    return 1
 
 
 def _guess_fields(columns: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
@@ -212,6 +225,8 @@ def _guess_fields(columns: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         texts = columns[name]
         if not texts or len(set(texts)) < len(texts):
             guesses["id"].remove(name)
+    if guesses[_CONTEXTS] and not guesses["response"]:
+        guesses["response"] = guess_answers(columns)
     return guesses
 
 
@@ -289,7 +304,7 @@ def _ask_names(
     mapping: Mapping[str, str],
     default: Sequence[str],
     *,
-    several: bool,
+    most: int | None,
 ) -> list[str]:
     taken = _split_columns(mapping)
     numbers: list[str] = []
@@ -297,14 +312,14 @@ def _ask_names(
         if name in names and name not in taken:
             numbers.append(str(names.index(name) + 1))
     suggestion = ",".join(numbers)
-    if not several and len(numbers) > 1:
+    if most is not None and len(numbers) > 1:
         suggestion = ""  # the names do not decide
-    elif not several and not numbers:
+    elif most is not None and not numbers:
         suggestion = NONE
 
     def read(text: str) -> list[str]:
         chosen = _read_names(text, names)
-        _check_names(chosen, taken, several=several)
+        _check_names(chosen, taken, most)
         if question == _QUESTIONS["reference"] and not chosen and "response" not in mapping:
             hint = "without an answer and a right answer there is nothing to judge"
             raise InputError("this column is needed, because no column holds the answer", hint=hint)
@@ -313,13 +328,14 @@ def _ask_names(
     return ask(question, read, suggestion or None)
 
 
-def _check_names(names: Sequence[str], taken: Collection[str], *, several: bool) -> None:
+def _check_names(names: Sequence[str], taken: Collection[str], most: int | None) -> None:
     """Raise InputError for too few or too many columns, or one of another field."""
-    if several and not names:
+    if most is None and not names:
         hint = "a judge compares an answer with the texts that were found"
         raise InputError("at least one column of texts is needed", hint=hint)
-    if not several and len(names) > 1:
-        raise InputError(f"one column is possible here, got {len(names)}")
+    if most is not None and len(names) > most:
+        columns = numbered(most, "column")
+        raise InputError(f"at most {columns} can be named here, got {len(names)}")
     for name in names:
         if name in taken:
             raise InputError(f"the column {name} was already chosen", hint="name another, or none")

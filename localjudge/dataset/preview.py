@@ -14,6 +14,10 @@ from localjudge.dataset.sources import Source
 _ROWS = 100
 _LONG_TEXT = 100
 """Median number of characters from which a column of texts may be evidence."""
+_FREE_TEXT = 3
+"""Median number of words from which a column may hold answers."""
+_SIMILAR = 3
+"""Most times that the answers of one system are longer than those of another."""
 _NUMBERING = re.compile(r"[\W\d_]*\b[a-e]?$")
 """`1`, ` 2` or `_b` at the end of a column's name."""
 _WORDS: Mapping[str, Sequence[str]] = {
@@ -73,6 +77,23 @@ def guess_columns(names: Iterable[str]) -> dict[str, list[str]]:
         if field != "retrieved_contexts" and known:
             guesses[field] = known[:1]
     return guesses
+
+
+def guess_answers(columns: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return two or more columns of free texts that may be answers, although no name says so.
+
+    Their names say nothing, and their texts are about equally long. Returns [] otherwise.
+    """
+    lengths: dict[str, float] = {}
+    for name, texts in columns.items():
+        is_varied = 2 * len(set(texts)) > len(texts)
+        if _field_by_name(name) is None and is_varied:
+            words = median(len(text.split()) for text in texts)
+            if words >= _FREE_TEXT:
+                lengths[name] = words
+    if len(lengths) > 1 and max(lengths.values()) <= _SIMILAR * min(lengths.values()):
+        return list(lengths)
+    return []
 
 
 def _field_by_name(name: str) -> str | None:

@@ -255,6 +255,8 @@ def _correction_remarks(change: MetricChange, runs: tuple[str, str]) -> Iterator
         yield f"corrected by {before} for {runs[0]} and {after} for {runs[1]}"
     elif corrected:
         yield f"not corrected by labels: {corrected.remark}"
+    if change.headline and change.headline.waiting:
+        yield change.headline.waiting
     if corrected and corrected.contradiction:
         yield f"warning: {corrected.contradiction}"
 

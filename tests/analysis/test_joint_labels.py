@@ -13,6 +13,7 @@ from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare, join_statements
 from localjudge.analysis.comparison import MetricChange
 from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.difference_outcome import count_missing_labels
 from localjudge.analysis.gate_decisions import count_labels_to_decide
 from localjudge.errors import InputError
 from localjudge.labels.difference_frame import DifferenceFrame, labels_to_detect
@@ -320,3 +321,28 @@ def labels_at(change: MetricChange, difference: float) -> int | None:
     assert change.corrected is not None
     mean = change.quoted._replace(mean=difference, ci95=(difference - 0.35, difference + 0.35))
     return count_labels_to_decide(0, mean, mean, change.corrected)
+
+
+def test_labels_between_two_looks_wait_and_the_missing_ones_reach_the_next(
+    compared: Callable[..., ComparisonDirectory],
+) -> None:
+    """20 labels were planned and 10 more were given, so the next look is at 40 labels."""
+    old = [[f"Old {n} is {'wrong' if n % 10 < 2 else 'it'}."] for n in range(120)]
+    new = [[f"New {n} is {'wrong' if n % 10 in (3, 5) else 'it'}."] for n in range(120)]
+    comparison = compared(old, new)
+    rows = Labelling(join_statements(comparison), "ann", DrawingOptions(sample=20)).rows_to_send()
+    sheet = comparison.path / "sheet.jsonl"
+    for row in rows:
+        row["human"] = is_right(row["text"])
+    sheet.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    read_labels(join_statements(comparison), sheet)
+    assert change(comparison).waiting is None
+    label_joint(comparison, is_right, n=30)
+    metric = compare(comparison.baseline_path, comparison.run_path).metrics[METRIC]
+    found = metric.corrected
+    assert found is not None
+    assert (found.labels, found.labelled, found.next_look) == (20, 30, 40)
+    assert found.waiting is not None
+    assert "10 more labels" in found.waiting
+    assert "40" in found.waiting
+    assert count_missing_labels(metric) in (10, 50, 130, 210)  # up to 40, 80, 160 or all labels

@@ -96,7 +96,7 @@ def write_columns(headings: list[str], rows: int = 20) -> None:
     [
         None,
         ["Frage", "Fundstelle", "Antwort 1", "Antwort 2"],
-        ["question", "contexts", "response of A", "response of B"],
+        ["question", "contexts", "old system", "new system"],
     ],
 )
 def test_without_a_terminal_it_prints_commands_for_two_systems(
@@ -110,7 +110,8 @@ def test_without_a_terminal_it_prints_commands_for_two_systems(
     assert not Path("runs").exists()
     steps = [shlex.split(line)[1:] for line in printed.splitlines()]
     names = [step[0] for step in steps]
-    assert names == ["run", "doctor", "run", "label", "label", "compare", "report"]
+    expected = "run doctor run label label compare report verify report"
+    assert names == expected.split()
     for step in steps:
         if step[0] == "doctor":
             continue
@@ -119,10 +120,59 @@ def test_without_a_terminal_it_prints_commands_for_two_systems(
         printed = output(*step)
         if step[0] == "compare":
             assert "by 20 labels of 1 person" in " ".join(printed.split())
-    assert Path("runs/data/run/").is_dir()
+    assert "B is better than A" in Path("runs/data/certificate.html").read_text(encoding="utf-8")
     comparison = ComparisonDirectory.open("runs/data/run")
     assert (comparison.run_path / "report.html").exists()
     assert RunRecord.open(comparison.run_path).summary.samples == 20
+
+
+@pytest.mark.parametrize(
+    ("headings", "answers"),
+    [
+        (
+            ["question", "passages", "old system", "new system"],
+            {
+                "Several columns may be the answer: old system, new system\r\n" + SYSTEMS: "",
+                **DEFAULTS,
+            },
+        ),
+        (
+            ["question", "passages", "answer", "remark"],
+            {
+                QUESTION: "",
+                TEXTS: "",
+                "Which column is the answer of your system? [3]": "3,4",
+                RIGHT_ANSWER: "",
+                ID: "",
+            },
+        ),
+    ],
+)
+def test_two_columns_are_two_systems_where_their_names_do_not_say_so(
+    headings: list[str], answers: dict[str, str | None]
+) -> None:
+    write_columns(headings)
+    answers.pop(SYSTEMS, None)
+    code, _, dialogue = talk("start", "data.csv", "--judge", "lexical", answers=answers)
+    assert code == 0, dialogue
+    stored = read_config("runs/data/localjudge.toml").arguments
+    assert stored["against"] == headings[2]
+    assert stored["mapping"]["response"] == headings[3]
+
+
+def test_without_a_terminal_and_an_answer_it_names_the_options(call: Call) -> None:
+    """The texts are not similar: only one is long."""
+    rows = [["question", "passages", "mark", "remark"]]
+    for n in range(5):
+        rows.append(
+            [f"When {n}?", f"In {n} it was opened.", str(n), f"It was said in {n} that so."]
+        )
+    Path("data.csv").write_text("\n".join(map(",".join, rows)), encoding="utf-8")
+    code, printed, errors = call("start", "data.csv", "--judge", "lexical")
+    assert code == 1
+    assert "--map response=COLUMN" in errors
+    assert "--against" in errors
+    assert "--against" not in printed
 
 
 def answer_two_systems() -> None:
