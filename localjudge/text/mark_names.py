@@ -10,8 +10,9 @@ with "cite".
 
 import re
 from collections.abc import Collection
+from functools import cache
 
-from localjudge.text.languages import ANY_LANGUAGE, load_words
+from localjudge.text.languages import ANY_LANGUAGE, languages, load_words
 
 _MAX_RANGE = 100
 _MAX_CHARACTERS = 200  # in a pair of brackets
@@ -103,7 +104,8 @@ _BEFORE_FOOTNOTE = re.compile(
     rf"\S\s(?:\S*[\"'“‘„«(\[*_/—–-])?(?P<word>[^\s\"'“‘„«(\[*_/—–%°»)\]”›-]*)(?P<quote>[%°\"”’»›)\]*_]*)"
     rf"(?P<stop>[.!?…।॥۔؟])(?P<closed>{_CLOSERS})\Z"
 )
-_AFTER_FOOTNOTE = re.compile(r"\s*\Z|[ \t]*[\r\n]|\s+[\"“„«‘(\[*_¿¡]{0,3}(?P<next>[^\W\d_])")
+_AFTER_FOOTNOTE = re.compile(r"\s*\Z|[ \t]*[\r\n]|\s+[\"“„«‘(\[*_¿¡]{0,3}(?P<next>[^\W\d_]+)")
+_NUMBER_BEFORE = re.compile(r"(?P<noun>\S+)\s(?:\d{3,4}|\d{1,3}(?:,\d{3})+)\.\Z")
 _INITIALS = re.compile(r"(?:[A-Z]\.)+[A-Z]")
 
 _INDEXED = re.compile(r"(?P<path>[\w$]+(?:\.[\w$]+)*)\Z")
@@ -210,9 +212,11 @@ def _is_round_mark(text: str, match: re.Match[str]) -> bool:
 def _is_footnote(text: str, match: re.Match[str]) -> bool:
     """Return whether digits right after a stop are a footnote: "in May.1 The", not "v2.1 The"."""
     after = _AFTER_FOOTNOTE.match(text, match.end())
-    if not after or (after["next"] and after["next"].islower()):
+    if not after or (after["next"] and after["next"][0].islower()):
         return False
     start = match.start()
+    if _is_after_number(text, start, after["next"] or ""):
+        return True
     before = _BEFORE_FOOTNOTE.search(text[max(0, start - CHARACTERS_BEFORE) : start])
     if not before:
         return False
@@ -222,6 +226,30 @@ def _is_footnote(text: str, match: re.Match[str]) -> bool:
     if len(word) == 1 or "." in word or any(map(str.isdigit, word)):
         return False
     return word not in load_words(ANY_LANGUAGE, "attached")
+
+
+def _is_after_number(text: str, start: int, following: str) -> bool:
+    """Return whether a function word follows "in 1999.3", so that the number has no decimals.
+
+    The number of a part has: "Section 1841.3 The buyer pays."
+    """
+    number = _NUMBER_BEFORE.search(text[max(0, start - CHARACTERS_BEFORE) : start])
+    if not number or following.lower() not in _words_of_all("frequent"):
+        return False
+    noun = number["noun"].strip("(*_").rstrip(".")
+    is_part = noun in load_words(ANY_LANGUAGE, "attached") or noun.lower() in _words_of_all(
+        "lettered"
+    )
+    return not (is_part or noun.strip("§№#") == "")
+
+
+@cache
+def _words_of_all(group: str) -> frozenset[str]:
+    """Return the words of a group in all languages."""
+    words: set[str] = set()
+    for language in languages():
+        words |= load_words(language, group)
+    return frozenset(words)
 
 
 def _is_raised_mark(text: str, match: re.Match[str]) -> bool:
