@@ -7,6 +7,7 @@ are in `languages`.
 import re
 
 from localjudge.text.clause_numbers import CLAUSE_NUMBER, LETTER
+from localjudge.text.languages import ANY_LANGUAGE, any_of, load_words
 from localjudge.text.stop import Rule, Stop, without_article
 
 _DOTTED = re.compile(rf"{LETTER}{{1,3}}\.(?:(?:{LETTER}|\d){{1,3}}\.)*{LETTER}{{1,3}}")
@@ -14,17 +15,13 @@ _DANDA = "।"
 _INDIC = re.compile(r"[\u0900-\u0dff0-9]")
 _LETTER_BEFORE = re.compile(r"(?:^|\s)[^\W\d_]\.\s$")
 _NEARBY = 2_000  # characters on each side of a stop that may have a danda
-_CLOCK = re.compile(r"\d*[ap]\.?m", re.IGNORECASE)
-_AFTER_CLOCK = re.compile(
-    r"[A-Z]{1,2}[SD]?T|GMT|UTC|Eastern|Central|Mountain|Pacific|"
-    r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|"
-    r"January|February|March|April|May|June|July|August|September|October|November|December"
-)
+_CLOCK = re.compile(rf"\d*(?:{any_of('clock')})", re.IGNORECASE)
+_AFTER_CLOCK = re.compile(rf"[A-Z]{{1,2}}[SD]?T|GMT|UTC|{any_of('after_clock')}")
 _MIN_WORDS_BEFORE_CLOCK = 3
 _CONSONANTS = re.compile(r"(?![HhMmSs]+\b)[B-DF-HJ-NP-TV-Z]?[b-df-hj-np-tv-xz]{1,4}")
 _ROMAN = re.compile(r"[IVXLCDM]+")
 _PARTICLE = re.compile(
-    r"(?P<particle>[^\W\d_]+)\s(?:(?:de[nr]?|la|las|los|het)\s)?(?P<name>[^\W\d_])",
+    rf"(?P<particle>[^\W\d_]+)\s(?:(?:{any_of('second_particles')})\s)?(?P<name>[^\W\d_])",
 )
 _FIRST_PARTS = re.compile(r"(?:[^\W\d_]{1,4}\.\s)+$")  # of "z. B.", "Dr. med."
 _POWER = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -37,15 +34,19 @@ _YEAR = re.compile(r"[12]\d{3}")
 _ORDINAL = re.compile(r"\d{1,2}(?:\.\d{1,2})?")
 _NUMERAL = re.compile(rf"{_ORDINAL.pattern}|{_ROMAN.pattern}")
 _NO_ORDINAL = re.compile(r"(?:/|\d[-–]\d[-–])$")  # before the last number of "120/80" and "1-0-1"
-# "5 ft. 10 in."
-_FIRST_OF_TWO = frozenset(["ft", "lb", "lbs", "st", "hr", "hrs", "yr", "yrs", "h", "min"])
-_PRONOUN = re.compile(r"I\s+[a-z]")  # not a Roman number: "He said no. I left."
+_FIRST_OF_TWO = load_words(ANY_LANGUAGE, "first_of_two")  # "5 ft. 10 in."
+_PRONOUNS = load_words(ANY_LANGUAGE, "pronouns")
+_ANSWERS = load_words(ANY_LANGUAGE, "answers")
+_PRONOUN = re.compile(
+    rf"(?:{any_of('pronouns')})\s+[a-z]"
+)  # not a Roman number: "He said no. I left."
 _BRACKETED = 80  # characters before a stop that may contain an open bracket
 _VALUE = re.compile(r"\s\d")
-_AFTER_NAME = re.compile(r"\set al\b|,? \(?\d{4}\)|\s(?:said|says|wrote|and [A-Z]\.)")
-# "from A to B"
-_SERIES = re.compile(r"\b[A-Z],? (?:and|or|to|nor|und|oder|bis|et|ou|à|y|o|e|a|en|of|tot) $")
-_ANOTHER_LETTER = re.compile(r"[^\W\d_],?|and|or|und|oder|et|ou|en|of")
+_AFTER_NAME = re.compile(
+    rf"\set al\b|,? \(?\d{{4}}\)|\s(?:{any_of('after_name')}|(?:{any_of('joins_names')}) [A-Z]\.)"
+)
+_SERIES = re.compile(rf"\b[A-Z],? (?:{any_of('between_letters')}) $")  # "from A to B"
+_ANOTHER_LETTER = re.compile(rf"[^\W\d_],?|{any_of('between_letters')}")
 
 
 def _time_of_day(stop: Stop) -> bool | None:
@@ -56,7 +57,7 @@ def _time_of_day(stop: Stop) -> bool | None:
         return None
     words = stop.text[stop.begin : stop.end].split(maxsplit=_MIN_WORDS_BEFORE_CLOCK)
     if len(words) <= _MIN_WORDS_BEFORE_CLOCK:
-        return stop.before_starter and stop.next != "I"
+        return stop.before_starter and stop.next not in _PRONOUNS
     return stop.before_capital and not _AFTER_CLOCK.fullmatch(stop.next)
 
 
@@ -257,7 +258,7 @@ def _precedes_number_or_label(stop: Stop) -> bool:
     """
     if stop.next[:1].isdigit() or stop.follower in "#§" or stop.before_number:
         return True
-    may_precede_pronoun = stop.word.islower() or stop.word == "No"
+    may_precede_pronoun = stop.word.islower() or stop.word in _ANSWERS
     is_pronoun = may_precede_pronoun and _PRONOUN.match(stop.ahead) is not None
     if _ROMAN.fullmatch(stop.next) and not is_pronoun:
         return True
@@ -309,7 +310,7 @@ def _may_be_unknown_abbreviation(stop: Stop) -> bool:
     word = stop.word
     if not word.isalpha() or len(word) > stop.conventions.unknown_letters:
         return False
-    if not stop.follower.isalpha() or stop.next == "i":
+    if not stop.follower.isalpha() or stop.next.upper() in _PRONOUNS:
         return False
     return word.lower() not in stop.conventions.starters
 

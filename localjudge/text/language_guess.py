@@ -4,11 +4,11 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from localjudge.text.character_references import read_characters
-from localjudge.text.languages import ANY_LANGUAGE, load_words
+from localjudge.text.languages import ANY_LANGUAGE, HABITS, load_words
 from localjudge.words import numbered, option, option_name
 
 _MAX_TEXTS = 200
@@ -20,31 +20,11 @@ _KANA = 0.05  # share of kana that makes Chinese characters Japanese
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LATIN = ("cs", "da", "de", "en", "es", "fr", "it", "nb", "nl", "pl", "pt", "sv")
 """Languages with `frequent` words."""
-_SCRIPTS = {
-    "ARABIC": ["ar", "fa", "ug", "ur"],
-    "ARMENIAN": ["hy"],
-    "BENGALI": ["bn"],
-    "CJK": ["zh", "ja"],
-    "CYRILLIC": ["ru", "bg", "ky", "mk", "sr", "tt", "uk"],
-    "DEVANAGARI": ["hi", "mr", "ne", "sa"],
-    "ETHIOPIC": ["am", "ti"],
-    "GEORGIAN": ["ka"],
-    "GREEK": ["el", "grc"],
-    "GUJARATI": ["gu"],
-    "HANGUL": ["ko"],
-    "HEBREW": ["he"],
-    "KANA": ["ja"],
-    "KANNADA": ["kn"],
-    "MALAYALAM": ["ml"],
-    "SINHALA": ["si"],
-    "TAMIL": ["ta"],
-    "TELUGU": ["te"],
-    "THAI": ["th"],
-    "TIBETAN": ["bo"],
-}
-"""Unicode script names with spaCy's language codes, the most spoken first."""
-_WITHOUT_LATIN = {code for codes in _SCRIPTS.values() for code in codes} - {"sr"}
-"""Languages that are not written in Latin letters. Serbian is written in both."""
+_SCRIPTS: Mapping[str, list[str]] = HABITS["scripts"]
+_WITHOUT_LATIN = {code for codes in _SCRIPTS.values() for code in codes} - set(
+    HABITS["two_scripts"]
+)
+"""Languages that are not written in Latin letters."""
 
 
 class _Limits(NamedTuple):

@@ -27,12 +27,16 @@ full stop, in groups:
     after_formula  go on with the sentence of a displayed formula    "其中"
     frequent       function words that identify the language of texts
 
+`xx.toml` also has the words of the rules for quotations, citation marks and lists of sources; "_"
+stands for a space in them.
+
 Function words are spaCy's stop words for the language. spaCy's tokenizer exceptions with a final
 stop count as `may_end`.
 """
 
+import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -43,16 +47,10 @@ from localjudge.text.user_abbreviations import StopsInWords, add_capitals, find_
 ANY_LANGUAGE = "xx"
 _FOLDER = Path(__file__).parent / "abbreviations"
 _FALLBACK = "en"
-_STOPS = {"el": ";", "grc": ";"}
-_ORDINALS = "cs da de et eu fi fo fr hr hu is lb lt lv nb nn sk sl sr tr"
-# "Art." is a noun and "art." an abbreviation, except at the start of a sentence.
-_CAPITAL_NOUNS = ("de", "lb")
-_DOTTED_ENDS = "en es fr it nl pt"
-_ELIDES = "ca fr it lij oc pt"
-_BESIDE_ENGLISH = ("ar", "fa", "hi")
-"""Languages with short tables, whose texts have English abbreviations, too."""
-_UNKNOWN_LETTERS = {"en": 3, "ar": 3, "fa": 3, "hi": 3}
-_UNKNOWN_LETTERS_ELSEWHERE = 6
+HABITS: Mapping[str, Any] = tomllib.loads(
+    Path(__file__).with_name("languages.toml").read_text(encoding="utf-8")
+)
+"""What differs between languages, besides their words."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ def load_conventions(
     group = partial(_load_group, table)
     function_words = frozenset(word.lower() for word in stop_words if word.isalpha())
     may_end = group("may_end") | _words_before_stop(exceptions)
-    if language not in _CAPITAL_NOUNS:
+    if language not in HABITS["capital_nouns"]:
         may_end = add_capitals(may_end)
     starters = load_words(table, "only_openers")
     if not starters:
@@ -134,11 +132,11 @@ def load_conventions(
         verb_endings=tuple(sorted(group("verb_endings"))),
         final_words=group("final_words"),
         after_formula=group("after_formula"),
-        ordinals=language in _ORDINALS.split(),
-        dotted_ends=language in _DOTTED_ENDS.split(),
-        elides=language in _ELIDES.split(),
-        unknown_letters=_UNKNOWN_LETTERS.get(table, _UNKNOWN_LETTERS_ELSEWHERE),
-        stops=_STOPS.get(language, ""),
+        ordinals=language in HABITS["ordinals"],
+        dotted_ends=language in HABITS["dotted_ends"],
+        elides=language in HABITS["elides"],
+        unknown_letters=HABITS["unknown_letters_of"].get(table, HABITS["unknown_letters"]),
+        stops=HABITS["stops"].get(language, ""),
         user_abbreviations=find_stops_in_words(abbreviations),
     )
 
@@ -146,7 +144,7 @@ def load_conventions(
 def _load_group(table: str, name: str) -> frozenset[str]:
     """Return the words of a group in the files of a language and of all languages."""
     words = load_words(table, name) | load_words(ANY_LANGUAGE, name)
-    if table in _BESIDE_ENGLISH:
+    if table in HABITS["beside_english"]:
         words |= load_words(_FALLBACK, name)
     return words
 
@@ -168,6 +166,13 @@ def load_words(language: str, group: str) -> frozenset[str]:
     for entry in _groups(language).get(group, ()):
         words.update(entry["words"].split())
     return frozenset(words)
+
+
+def any_of(group: str) -> str:
+    """Return a pattern of the words of a group in the file of all languages, the longest first."""
+    words = load_words(ANY_LANGUAGE, group)
+    ordered = sorted(words, key=lambda word: (-len(word), word))
+    return "|".join(re.escape(word.replace("_", " ")) for word in ordered)
 
 
 @cache

@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from localjudge.text.clause_numbers import CLAUSE_NUMBER
+from localjudge.text.languages import any_of
 
 LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE = re.compile(rf"[^\s{LINE_ENDS}](?:[^{LINE_ENDS}]*[^\s{LINE_ENDS}])?")
@@ -37,7 +38,7 @@ _FIRST_NUMBER = re.compile(
     r"(?:(?<=:\s)|(?<=:\s\s))\(?(?P<number>[1aA])"
     r"(?P<delimiter>[.)]\)?|\.\))(?=\s)"
 )
-_ENUMERATION = re.compile(r"(?:[,;]|\b(?:and|or))\s+$")
+_ENUMERATION = re.compile(rf"(?:[,;]|\b(?:{any_of('joins_items')}))\s+$")
 _BEFORE = 8  # characters before a number that may contain a comma or "and"
 
 _CLAUSE = re.compile(rf"[>\s]*(?:§{{1,2}}\s?)?{CLAUSE_NUMBER}\.(?=\s+[^\Wa-zß-ÿ])")

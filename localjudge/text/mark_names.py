@@ -12,17 +12,16 @@ import re
 from collections.abc import Collection
 from functools import cache
 
-from localjudge.text.languages import ANY_LANGUAGE, languages, load_words
+from localjudge.text.languages import ANY_LANGUAGE, any_of, languages, load_words
 
 _MAX_RANGE = 100
 _MAX_CHARACTERS = 200  # in a pair of brackets
 CHARACTERS_BEFORE = 60
 """Characters before a mark that may contain closing signs and a stop."""
 
-_RANK_WORD = (
-    r"(?:doc(?:ument)?|source|passage|context|chunk|snippet|cite|citation|ref(?:erence)?|footnote|"
-    r"quelle|fuente|fonte|bron|документ|источник|来源|文献|文档|資料|出典|参考|id)"
-)
+_RANK_WORD = rf"(?:{any_of('rank_words')})"
+PREDICATES = any_of("after_named_marks")
+"""Pattern of what goes on after a mark that is a word of its sentence: "[1] says"."""
 RANK = re.compile(
     rf"(?:[\^#]|{_RANK_WORD}[\s_]?[:#]?\s?)?(?P<number>[0-9]{{1,3}})\^?",
     re.IGNORECASE,
@@ -45,17 +44,17 @@ _TURN = re.compile(r"turn\d+[a-z]+\d+")
 _SOURCE_TEXT = re.compile(rf"{_RANK_WORD}\s?[:：]\s?\S.*", re.IGNORECASE)
 _FOOTNOTE = re.compile(r"\^[\w.-]+\^?")
 _LOCATOR = re.compile(
-    r"(?:pp?\.?|page|pages|S\.|Seite|sec\.|section|§)\s?\d+(?:\s?[-\u2013]\s?\d+)?",
+    rf"(?:{any_of('locators')})\s?\d+(?:\s?[-\u2013]\s?\d+)?",
     re.IGNORECASE,
 )
 _NUMBERS = r"[0-9]{1,3}(?:\s?[,;\u2013-]\s?[0-9]{1,3})*"
 _SEPARATOR = re.compile(
     r"\s*[,;、，；]\s*"
-    r"|(?<=\d)\s+(?:and|und|et|y|e|en|&|\+)\s+(?=(?:[^\W\d]+[ :]*)?\d)"
+    rf"|(?<=\d)\s+(?:{any_of('joins_marks')}|&|\+)\s+(?=(?:[^\W\d]+[ :]*)?\d)"
     r"|(?<=\d)\s?[&和と]\s?(?=\d)"
 )
-_SOURCE_WORD = r"(?:sources?|quellen?|fuentes?|fontes?|bron|источник|来源|出典)"
-_SEE = r"(?:(?:see|cf\.|siehe|vgl\.|voir|véase)\s)?"
+_SOURCE_WORD = rf"(?:{any_of('source_words')})"
+_SEE = rf"(?:(?:{any_of('see')})\.?\s)?"
 _TEX = r"\\(?:cite|citep|parencite|autocite|footcite)\*?(?:\[[^\[\]\n]{0,80}\]){0,2}"
 
 _URL = r"\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)"
@@ -123,10 +122,7 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻˒·⸴", "01234567
 _WORD_BEFORE_SPACE = re.compile(r"[^\W\d_]{3} \Z")
 _ENDS_WORD = re.compile(r"[\s.,;:!?)]|$")
 _VALUE = re.compile(  # before numbers that are no citation: "the interval [1, 10]", "x = [1, 2]"
-    r"(?:\b(?:intervals?|ranges?|vectors?|lists?|arrays?|sets?|tuples?|points?|sequences?|returns?|"
-    r"prints?|outputs?|equals?|values?|yields?|gives|is|are|was|were|between|within|"
-    r"intervall|vektor|liste|menge|ist|sind|liefert|intervalle|vecteur|est|sont|intervalo|lista|"
-    r"es|son)\s|[=∈<>→]\s?)\Z",
+    rf"(?:\b(?:{any_of('before_values')})\s|[=∈<>→]\s?)\Z",
     re.IGNORECASE,
 )
 

@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from localjudge.text.formulas import formula_ranges
+from localjudge.text.languages import any_of
 from localjudge.text.lines import Range
 from localjudge.text.mark_names import (
     AFTER_STOP,
@@ -28,27 +29,23 @@ from localjudge.text.mark_names import (
     DIRECTLY_AFTER_STOP,
     LINE_START,
     NO_CITATION,
+    PREDICATES,
     YEARS,
     follows_stop,
     read_names,
 )
 from localjudge.text.markup import code_ranges, merged, overlaps
 
-_EDITORIAL = re.compile(r"[a-z]{1,2}|[a-z]+ (?:\d+|needed)")  # [a], [note 1], [citation needed]
+_EDITORIAL = re.compile(
+    rf"[a-z]{{1,2}}|[a-z]+ (?:\d+|{any_of('editorial')})"
+)  # [a], [note 1], [citation needed]
 _PAGES = re.compile(r":\d+(?:[,–-]\s?\d+)*")  # after a mark: "in 1905.[2]:75–76"
 _BETWEEN_MARKS = re.compile(r"[ \t\u00a0,;]{0,2}")
 _EMPHASIS = re.compile(r"(?:\*{1,3}|_{1,2})\Z")
 _MAX_EMPHASIS = 3
-_NAMING = re.compile(
-    r"\b(?:according to|as|as in|by|from|in|of|on|per|see|to|with|than|and|or|both|"
-    r"laut|nach|siehe|vgl\.|in|aus|selon|dans|voir|par|según|en|por|véase|de) \Z",
-    re.IGNORECASE,
-)
-_PREDICATE = re.compile(
-    r" (?:and \[|say|state|show|claim|describe|mention|explain|report|suggest|"
-    r"is |are |also |sagt|dit )"
-)
-_WRAPPED = re.compile(r"[(（](?:(?:see|cf|vgl|siehe|voir|véase|ver)\b\.?\s?)?\s*\Z", re.IGNORECASE)
+_NAMING = re.compile(rf"\b(?:{any_of('before_named_marks')}) \Z", re.IGNORECASE)
+_PREDICATE = re.compile(rf" (?:{PREDICATES})")
+_WRAPPED = re.compile(rf"[(（](?:(?:{any_of('see')})\b\.?\s?)?\s*\Z", re.IGNORECASE)
 
 
 class Mark(NamedTuple):

@@ -5,23 +5,23 @@ Every rule returns whether the stop ends its sentence, or None if it does not ap
 
 import re
 
+from localjudge.text.languages import ANY_LANGUAGE, any_of, load_words
 from localjudge.text.lines import MARKER
 from localjudge.text.stop import LATIN_STOPS, WINDOW, Rule, Stop
 from localjudge.text.user_abbreviations import add_capitals
 
 _PLAIN = re.compile(r"[^\W\d_]{2,}$")
-_RUN_ON = re.compile(r"(?:[A-Z][a-z’']+|[IA])(?=[\s,;:.!?'’]|$)")
+_RUN_ON = re.compile(rf"(?:[A-Z][a-z’']+|{any_of('letter_words')})(?=[\s,;:.!?'’]|$)")
 _HOST_OR_FILE = re.compile(
     r"com|net|org|edu|gov|info|io|co|uk|de|fr|eu|js|py|ts|md|txt|doc",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"[/\\@=&_<>|{}#%+~`]")
-_QUOTING = "とっとでなのをにがはもへ、"
+_PRONOUNS = load_words(ANY_LANGUAGE, "pronouns")
+_QUOTING = load_words(ANY_LANGUAGE, "quoting")
 _SAYING = re.compile(
-    r"[^\s。！？，、；：“”「」『』（）]{0,8}?"
-    r"(?:说道|说|說|问道|问|問|回答|答道|答|喊道|喊|叫道|叫|道|表示|表明|写道|寫道|指出|补充|補充|解释|解釋|回应|回應|"
-    r"言った|言い|言う|言って|話した|話す|答えた|尋ねた|聞いた|叫んだ|述べた|語った|思った|考えた|つぶやいた|書いた)"
-    r"(?=[^\w]|$|了|着|他|她|我|你|过|過|、|。)"
+    rf"[^\s。！？，、；：“”「」『』（）]{{0,8}}?(?:{any_of('saying')})"
+    rf"(?=[^\w]|$|{any_of('after_saying')})"
 )
 _OPENING_QUOTE = dict(zip("”’」』》】)）»", "“‘「『《【(（«", strict=True))
 _CJK = re.compile(
@@ -31,10 +31,7 @@ _CJK = re.compile(
 _LONE_LETTER = re.compile(r"(?:^|[^A-Za-z])[A-Za-z]$")  # of "D.A.D.A."
 _LATIN_RUN = re.compile(r"[A-Za-z0-9.&'’-]+$")
 _OPENING = " \t\"'“‘«„([{*_-–—"
-_EXCLAIMING = add_capitals(
-    ["Yahoo", "Jeopardy", "Joomla", "Wham", "Oklahoma", "Kahoot"],
-    capitals=True,
-)
+_EXCLAIMING = add_capitals(load_words(ANY_LANGUAGE, "exclaiming"), capitals=True)
 
 
 def _opening_or_comma(stop: Stop) -> bool | None:
@@ -93,7 +90,7 @@ def _run_on(stop: Stop) -> bool | None:
     if "?" in stop.mark or "!" in stop.mark:
         return bool(_PLAIN.search(stop.word))
     if len(stop.mark) > 1 or stop.mark == "…":
-        return stop.follower.isupper() and stop.next.split("'")[0] != "I"
+        return stop.follower.isupper() and stop.next.split("'")[0] not in _PRONOUNS
     return _is_run_on_word(stop, right.removeprefix(stop.next))
 
 
@@ -106,7 +103,7 @@ def _ellipsis(stop: Stop) -> bool | None:
         return None
     if dots == len(".."):
         return stop.before_capital
-    return stop.before_capital and stop.next_stem != "I"
+    return stop.before_capital and stop.next_stem not in _PRONOUNS
 
 
 def _exclamation(stop: Stop) -> bool | None:

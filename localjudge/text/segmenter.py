@@ -26,7 +26,7 @@ from localjudge.types import Span
 if TYPE_CHECKING:
     from spacy.language import Language
 
-RULES_VERSION = "6"  # raised when the rules cut any text differently
+RULES_VERSION = "7"  # raised when the rules cut any text differently
 MAX_PART = 100_000  # characters read at once: spaCy refuses more than a million
 _LANGUAGE = re.compile("[a-z]{2,3}")
 # Where a long text is split: at the last match of the first pattern that matches.

@@ -13,43 +13,26 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from localjudge.text.languages import any_of
 from localjudge.text.lines import BLANK_LINE, LINE_ENDS, Range
-from localjudge.text.mark_names import RANK, RANK_RANGE
+from localjudge.text.mark_names import PREDICATES, RANK, RANK_RANGE
 from localjudge.text.marks import Mark
 
-_WORDS = r"""
-    sources? source\(s\) source[ ]list source[ ]documents? reference\(s\)
-    relevant[ ](?:links|sources|documents) related[ ](?:links|sources|documents)
-    references? references[ ]cited reference[ ]list citations?
-    cited[ ]sources works[ ]cited
-    bibliography footnotes? endnotes? links literature further[ ]reading
-    quellen? quellenangaben? quellenverzeichnis quellennachweise? literatur literaturverzeichnis
-    referenzen fußnoten?
-    einzelnachweise belege nachweise
-    références? bibliographie notes[ ]de[ ]bas[ ]de[ ]page liens
-    fuentes? fuentes[ ]consultadas referencias? referencias[ ]bibliográficas
-    bibliografía enlaces notas[ ]al[ ]pie
-    font[ei] riferimenti bibliografia fontes? referências bronnen bron referenties bronvermelding
-    källor källa referenser kilder kilde referencer referanser litteratur lähteet viitteet
-    źródł[ao] przypisy bibliografia zdroje reference literatura források hivatkozások
-    surse referințe bibliografie
-    kaynaklar kaynakça πηγές αναφορές
-    источники? список[ ]литературы ссылки литература примечания джерела посилання източници
-    参考文献 参考资料 参考來源 参考来源 參考文獻 參考資料 資料來源 资料来源 信息来源
-    来源 來源 引用 引用来源 出处 出處 脚注
-    出典 参照 参照元 参考資料 参考 引用元 引用文献 情報源 ソース
-    출처 참고문헌 참고[ ]문헌 참고자료 참고[ ]자료 참조
-    المصادر المصدر المراجع مراجع مصادر منابع مآخذ حوالہ[ ]جات ذرائع מקורות הפניות
-    स्रोत संदर्भ सन्दर्भ संदर्भ[ ]सूची উৎস তথ্যসূত্র อ้างอิง แหล่งอ้างอิง แหล่งที่มา
-    nguồn tài[ ]liệu[ ]tham[ ]khảo sumber referensi
-"""
-_LONGEST_FIRST = sorted(_WORDS.replace("[ ]", "\0").split(), key=len, reverse=True)
-_HEADING_WORD = "|".join(_LONGEST_FIRST).replace("\0", "[ ]")
+_HEADING_WORD = any_of("headings")
 _AROUND = r"(?:</?(?:b|strong|em|i|u)>|[^\w\[(（]|_)*"
 _MAX_HEADING = 80
 _OTHER_HEADING = re.compile(  # only above lines that define marks
-    rf"{_AROUND}(?:notes?|read more|learn more|documents?|more information|hinweise|anmerkungen|"
-    rf"notas?|weiterlesen){_AROUND}",
+    rf"{_AROUND}(?:{any_of('more_headings')}){_AROUND}",
+    re.IGNORECASE,
+)
+_INTRODUCES = re.compile(r"[:：][*_\s]*$")
+_BLOCK_TAG = re.compile(
+    r"</?(?:br|details|div|footer|h[1-6]|li|ol|p|references|section|sources|summary|ul)\b[^<>]*>",
+    re.IGNORECASE,
+)
+_STATES = re.compile(rf"(?:\[[^\[\]\n]*\]|【[^【】\n]*】)\s(?:{PREDICATES})")
+_HEADING = re.compile(  # only above lines that define marks
+    rf"{_AROUND}(?:{any_of('more_headings')}){_AROUND}",
     re.IGNORECASE,
 )
 _INTRODUCES = re.compile(r"[:：][*_\s]*$")
@@ -62,7 +45,7 @@ _STATES = re.compile(
     r"(?:and \[|say|state|show|claim|describe|mention|explain|report|is |are )"
 )
 _HEADING = re.compile(
-    rf"{_AROUND}(?:\d+[.)]\s*)?{_AROUND}(?:{_HEADING_WORD})(?:\s(?:used|consulted|cited))?"
+    rf"{_AROUND}(?:\d+[.)]\s*)?{_AROUND}(?:{_HEADING_WORD})(?:\s(?:{any_of('after_heading')}))?"
     rf"{_AROUND}\s*[:：]?{_AROUND}",
     re.IGNORECASE,
 )
@@ -83,7 +66,8 @@ _FILE_NAME = re.compile(
 )
 _ADDRESS = re.compile(r"https?://|\bwww\.|\bdoi\b|\barXiv:|\bISBN\b|\]\([^)\s]+\)", re.IGNORECASE)
 _PUBLICATION = re.compile(
-    r"\((?:19|20)\d\d[a-z]?\)|,\s(?:19|20)\d\d\.?$|\b(?:pp?\.|vol\.|S\.|Nr\.|no\.)\s?\d+",
+    r"\((?:19|20)\d\d[a-z]?\)|,\s(?:19|20)\d\d\.?$"
+    rf"|\b(?:{any_of('publication_numbers')})\s?\d+",
     re.IGNORECASE,
 )
 _STOPPED = re.compile(r"[.!?…。！？।۔؟][\"'”’)\]*_]*$")

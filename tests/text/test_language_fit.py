@@ -1,11 +1,13 @@
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localjudge.text.language_guess import language_warning, row_language_warning
+from localjudge.text.languages import languages, load_words
 from tests.text.test_sentence_cases import EXPERT
 
 NAMES = ("de", "en", "es", "fr", "it", "nl", "pt")
@@ -145,3 +147,30 @@ def test_english_data_sets_are_not_reported(labelled_data: Path) -> None:
     with gzip.open(labelled_data / "train_prose.jsonl.gz", "rt", encoding="utf-8") as lines:
         prose = [json.loads(line)["text"] for line, _ in zip(lines, range(2_000), strict=False)]
     assert [text for text in prose if language_warning([text], "en")] == []
+
+
+CODES = {
+    "Arabic": "ar", "Czech": "cs", "Danish": "da", "Dutch": "nl", "English": "en", "French": "fr",
+    "German": "de", "Hindi": "hi", "Italian": "it", "Norwegian": "nb", "Persian": "fa",
+    "Polish": "pl", "Portuguese": "pt", "Russian": "ru", "Spanish": "es", "Swedish": "sv",
+}  # fmt: skip
+GROUPS = ("never_ends", "before_number", "may_end", "often_ends", "units")
+
+
+def test_the_table_of_languages_states_the_numbers_of_abbreviations() -> None:
+    page = Path(__file__).parents[2] / "docs" / "data.md"
+    rows = re.findall(
+        r"^\| ([\w, ]+) \| (\d+) to (\d+) each", page.read_text("utf-8"), re.MULTILINE
+    )
+    stated: dict[str, tuple[int, int]] = {}
+    counted: dict[str, tuple[int, int]] = {}
+    for names, least, most in rows:
+        counts = []
+        for name in names.split(", "):
+            words = [load_words(CODES[name], group) for group in GROUPS]
+            counts.append(len(frozenset().union(*words)))
+        stated[names] = int(least), int(most)
+        counted[names] = min(counts), max(counts)
+    assert counted == stated
+    listed = ", ".join(stated).split(", ")
+    assert {CODES[name] for name in listed} == set(languages())
