@@ -9,7 +9,7 @@ Sources: IBM/mt-rag-benchmark and amazon-science/RAGChecker, both Apache-2.0.
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,6 +95,14 @@ class RatedSet(NamedTuple):
             samples=[sample for sample in self.samples if sample["question_id"] in chosen],
             aspects=aspects,
         )
+
+    def without(self, answers: Collection[str]) -> "RatedSet":
+        """Return the set without the ratings of these answers. Its samples stay."""
+        aspects: list[Aspect] = []
+        for aspect in self.aspects:
+            ratings = [rating for rating in aspect.ratings if rating.answer not in answers]
+            aspects.append(aspect._replace(ratings=ratings))
+        return self._replace(aspects=aspects)
 
 
 def align(ratings: Sequence[Rating], scores: Mapping[str, float]) -> Floats:

@@ -216,6 +216,14 @@ def test_a_part_has_whole_questions(clones: Path) -> None:
     assert part.name == "mt-rag-3"
 
 
+def test_answers_without_a_rating_stay_samples(clones: Path) -> None:
+    """So the run of all answers is read, and only some of them are compared."""
+    rated = read_mt_rag(clones)
+    rest = rated.without([rated.samples[0]["id"], "", "another"])
+    assert rest.samples == rated.samples
+    assert [each.ratings for each in rest.aspects] == [each.ratings[1:] for each in rated.aspects]
+
+
 def test_right_scores_find_the_best_system_with_fewer_labels() -> None:
     """Systems with 70 and 50 % of 100 answers rated 4; one score equals the labels."""
     ratings: list[Rating] = []
