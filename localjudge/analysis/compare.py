@@ -366,18 +366,18 @@ class _BothRuns:
         before, after = self._counted(metric, pairs)
         moves = (after - before).tolist()
         positions = list(pairs.items())
-        places = list(range(len(pairs)))
-        places.sort(key=lambda place: (-abs(moves[place]), moves[place] > 0))
-        for place in places[:most]:
-            if moves[place] == 0:
+        order = list(range(len(pairs)))
+        order.sort(key=lambda pair: (-abs(moves[pair]), moves[pair] > 0))
+        for pair in order[:most]:
+            if moves[pair] == 0:
                 return
-            new, old = positions[place]
+            new, old = positions[pair]
             units = self._unit_changes(metric, new, old)
             yield SampleChange(
                 sample_id=self.after.samples[new].id,
                 baseline_id=self.before.samples[old].id,
-                before=float(before[place]),
-                after=float(after[place]),
+                before=float(before[pair]),
+                after=float(after[pair]),
                 units=tuple(unit for unit in units if unit.before != unit.after),
             )
 

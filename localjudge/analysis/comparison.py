@@ -16,7 +16,7 @@ from localjudge.analysis.pairing import UnitChange
 from localjudge.metrics import catalog
 from localjudge.run_directory.differences import Difference, judges_differ, only_rounds
 from localjudge.stats.interval import Mean, NoMean
-from localjudge.stats.sequence import MIN_PLANNED_LABELS
+from localjudge.stats.planned_looks import MIN_PLANNED_LABELS
 from localjudge.types import JudgeCard, Record
 from localjudge.words import numbered
 

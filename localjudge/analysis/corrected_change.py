@@ -29,7 +29,7 @@ from localjudge.stats.corrected import (
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Mean
 from localjudge.stats.paired import paired_difference
-from localjudge.stats.sequence import MIN_PLANNED_LABELS, Look, look_at
+from localjudge.stats.planned_looks import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.types import Record
 from localjudge.words import call, numbered
 

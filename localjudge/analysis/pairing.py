@@ -5,7 +5,7 @@ unique on each side. Within a pair, units with the same text are the same unit, 
 order.
 
 A `ComparedRun` is one side of a comparison, without the texts: memory holds hashes and numbers for
-each sample; verdicts are read at their place in the file.
+each sample; verdicts are read at their offset in the file.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ from localjudge.dataset.samples import content_hash
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import (
-    iter_verdict_places,
+    iter_verdict_offsets,
     read_verdicts_at,
     unknown_sample,
 )
 from localjudge.stats.interval import Floats, Indices
 from localjudge.types import Label, Record, Sample
 
-_NO_PLACE = -1
+_NO_OFFSET = -1
 Ground = Literal["id", "content", "question"]
 Pairs = dict[int, int]
 """Position of a sample in the baseline by its position in the new run."""
@@ -57,9 +57,9 @@ def sample_keys(sample: Sample) -> SampleKeys:
     return SampleKeys(
         id=sample.id,
         content=bytes.fromhex(content_hash(sample)),
-        question=_hash_texts(question, reference),
-        user_input=_hash_texts(question),
-        reference=_hash_texts(reference),
+        question=_hash_question(question, reference),
+        user_input=_hash_question(question),
+        reference=_hash_question(reference),
     )
 
 
@@ -69,7 +69,7 @@ def _collapse_spaces(text: str | None) -> str | None:
     return " ".join(text.split())
 
 
-def _hash_texts(*texts: str | None) -> bytes | None:
+def _hash_question(*texts: str | None) -> bytes | None:
     if not any(texts):
         return None
     return hashlib.sha256(json.dumps(texts).encode()).digest()
@@ -195,11 +195,11 @@ class ComparedRun:
         """By metric, NaN if missing."""
         self.expected: dict[str, Floats] = {}
         """Expected scores by metric, NaN if missing."""
-        self._places: dict[str, Indices] = {}
+        self._offsets: dict[str, Indices] = {}
         for metric in metrics:
             self.scores[metric] = np.full(len(self.samples), np.nan)
             self.expected[metric] = np.full(len(self.samples), np.nan)
-            self._places[metric] = np.full(len(self.samples), _NO_PLACE)
+            self._offsets[metric] = np.full(len(self.samples), _NO_OFFSET)
         positions = {sample.id: position for position, sample in enumerate(self.samples)}
         for score in self.run.iter_scores():
             if score.sample_id not in positions:
@@ -207,11 +207,11 @@ class ComparedRun:
             if score.metric in self.scores and score.score is not None:
                 self.scores[score.metric][positions[score.sample_id]] = score.score
                 self.expected[score.metric][positions[score.sample_id]] = score.expected
-        for place, verdict in iter_verdict_places(self.run):
+        for offset, verdict in iter_verdict_offsets(self.run):
             position = positions.get(verdict.sample_id)
-            places = self._places.get(verdict.metric)
-            if position is not None and places is not None and places[position] == _NO_PLACE:
-                places[position] = place
+            offsets = self._offsets.get(verdict.metric)
+            if position is not None and offsets is not None and offsets[position] == _NO_OFFSET:
+                offsets[position] = offset
 
     def score(self, metric: str, position: int) -> float | None:
         """Return a sample's score, or None without one."""
@@ -222,10 +222,10 @@ class ComparedRun:
         return _number_at(self.expected.get(metric), position)
 
     def verdicts(self, metric: str, position: int) -> list[VerdictRow]:
-        place = int(self._places[metric][position])
-        if place == _NO_PLACE:
+        offset = int(self._offsets[metric][position])
+        if offset == _NO_OFFSET:
             return []
-        return read_verdicts_at(self.run, place)
+        return read_verdicts_at(self.run, offset)
 
 
 def _number_at(values: Floats | None, position: int) -> float | None:

@@ -25,7 +25,7 @@ from localjudge.report.certificate import write_certificate
 from localjudge.report.comparison_views import comparison_view, gates_view
 from localjudge.report.difference_certificate import write_difference_certificate
 from localjudge.report.difference_claims import next_step_of_comparison
-from localjudge.report.evidence_views import places_tables
+from localjudge.report.evidence_views import ranks_tables
 from localjudge.report.export import Format, exported_parts
 from localjudge.report.flat_table import Rows
 from localjudge.report.html_page import write_report
@@ -165,7 +165,7 @@ def _run_tables(
         shown.append(summary_view(run, metric=metric, details=details))
         shown.append(two_means_view(run, metric=metric))
         if details:
-            shown += places_tables(run, metric)
+            shown += ranks_tables(run, metric)
         if worst:
             shown.append(worst_view(run, metric=metric, count=worst))
     return [table for table in shown if table.notes or table.rows]

@@ -7,7 +7,8 @@
 Labels correct a mean only if they were drawn from the statements of the run. If annotators
 contradict each other, the mean is corrected once per annotator, and the interval covers all. Two
 drawings are combined in proportion to their labels. Labels count at planned numbers only
-(`localjudge.stats.sequence`). If every statement has a label, the mean is the mean of the labels.
+(`localjudge.stats.planned_looks`). If every statement has a label, the mean is the one of the
+labels.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +37,7 @@ from localjudge.stats.corrected import (
     labels_saved,
 )
 from localjudge.stats.interval import Mean, NoMean
-from localjudge.stats.sequence import Look
+from localjudge.stats.planned_looks import Look
 from localjudge.types import Record
 from localjudge.words import numbered, percent
 

@@ -43,7 +43,7 @@ from localjudge.run_directory.label_rows import (
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.corrected import MIN_CLUSTERS
 from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
-from localjudge.stats.sequence import MIN_PLANNED_LABELS, look_at
+from localjudge.stats.planned_looks import MIN_PLANNED_LABELS, look_at
 from localjudge.types import Label
 from localjudge.words import numbered, option, option_name
 

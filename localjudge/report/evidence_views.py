@@ -16,7 +16,7 @@ The table "where the evidence was" of a run helps to decide whether to retrieve 
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from localjudge.analysis.evidence_places import EvidencePlaces, PlaceCounts, evidence_places
+from localjudge.analysis.evidence_ranks import EvidenceRanks, RankCounts, evidence_ranks
 from localjudge.report.terminal import Table, number
 from localjudge.run_directory.result_rows import EvidenceRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
@@ -98,54 +98,54 @@ def _list_names(names: Iterable[str]) -> str:
     return ", ".join(f"[{name}]" for name in names)
 
 
-def places_tables(run: RunRecord, metric: str | None = None) -> list[Table]:
+def ranks_tables(run: RunRecord, metric: str | None = None) -> list[Table]:
     """Return a table for each metric, or for one; none if no statement counts.
 
     Below the last one is what a share is a share of, and how accurate the finder is.
     """
     tables: list[Table] = []
-    for name, places in evidence_places(run).items():
+    for name, counts in evidence_ranks(run).items():
         if metric in (None, name):
-            title = f"{name}: {describe_places(places)}"
-            tables.append(Table(HEADINGS, list(place_rows(places)), titles=[title]))
+            title = f"{name}: {describe_ranks(counts)}"
+            tables.append(Table(HEADINGS, list(rank_rows(counts)), titles=[title]))
     if tables:
         tables.append(Table(notes=(*MEANING, ACCURACY)))
     return tables
 
 
-def describe_places(places: EvidencePlaces) -> str:
+def describe_ranks(counts: EvidenceRanks) -> str:
     """Return `where the evidence of 100 statements was, in 160 contexts`."""
-    statements = numbered(places.statements, "statement")
-    contexts = numbered(places.contexts, "context")
+    statements = numbered(counts.statements, "statement")
+    contexts = numbered(counts.contexts, "context")
     return f"where the evidence of {statements} was, in {contexts}"
 
 
-def place_rows(places: EvidencePlaces) -> Iterator[tuple[str, ...]]:
+def rank_rows(counts: EvidenceRanks) -> Iterator[tuple[str, ...]]:
     """Yield the cells of each rank, of all higher ranks together, of no context, and of all."""
     so_far = 0
-    for name, ranks in _group_ranks(places.ranks):
-        statements = sum(place.statements for place in ranks)
-        contexts = sum(place.contexts for place in ranks)
-        empty = sum(place.without_evidence for place in ranks)
+    for name, ranks in _group_ranks(counts.ranks):
+        statements = sum(rank.statements for rank in ranks)
+        contexts = sum(rank.contexts for rank in ranks)
+        empty = sum(rank.without_evidence for rank in ranks)
         so_far += statements
         yield (
             name,
             f"{statements:,}",
-            _percent(statements, places.statements),
-            _percent(so_far, places.statements),
+            _percent(statements, counts.statements),
+            _percent(so_far, counts.statements),
             f"{contexts:,}",
             _counted(empty, contexts),
         )
-    nowhere = _percent(places.nowhere, places.statements)
-    yield "nowhere", f"{places.nowhere:,}", nowhere, "", "", ""
-    without = _counted(places.contexts_without, places.contexts)
-    yield "all", f"{places.statements:,}", "", "", f"{places.contexts:,}", without
+    nowhere = _percent(counts.nowhere, counts.statements)
+    yield "nowhere", f"{counts.nowhere:,}", nowhere, "", "", ""
+    without = _counted(counts.contexts_without, counts.contexts)
+    yield "all", f"{counts.statements:,}", "", "", f"{counts.contexts:,}", without
 
 
-def _group_ranks(ranks: Sequence[PlaceCounts]) -> Iterator[tuple[str, Sequence[PlaceCounts]]]:
+def _group_ranks(ranks: Sequence[RankCounts]) -> Iterator[tuple[str, Sequence[RankCounts]]]:
     """Yield single ranks, then the others as one group, such as `11 to 200`."""
-    for place in ranks[:_MAX_RANKS]:
-        yield str(place.rank), [place]
+    for rank in ranks[:_MAX_RANKS]:
+        yield str(rank.rank), [rank]
     others = ranks[_MAX_RANKS:]
     if len(others) == 1:
         yield str(others[0].rank), others

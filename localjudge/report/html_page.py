@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from localjudge.analysis.check import Check, check
 from localjudge.analysis.comparison import Obstacle
-from localjudge.analysis.evidence_places import evidence_places
+from localjudge.analysis.evidence_ranks import evidence_ranks
 from localjudge.analysis.gate_decisions import Undecided
 from localjudge.analysis.slices import slices
 from localjudge.errors import LocaljudgeError
@@ -32,8 +32,8 @@ from localjudge.report.evidence_views import (
     ACCURACY,
     HEADINGS,
     MEANING,
-    describe_places,
-    place_rows,
+    describe_ranks,
+    rank_rows,
 )
 from localjudge.report.overview import Values, overview
 from localjudge.report.page_data import data_blocks
@@ -154,7 +154,7 @@ def page(
     with as_typed():
         values = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
         values["slices"] = None
-        values["places"] = list(evidence_places(run).values())
+        values["places"] = list(evidence_ranks(run).values())
         if inputs.by:
             values["slices"] = slices_table(run, slices(run, inputs.by))
     values["by"] = inputs.by
@@ -167,8 +167,8 @@ def page(
         static_samples=static_samples(run, [row for row, _, _ in worst]),
         blocks=data_blocks(run, baseline),
         place_headings=HEADINGS,
-        place_rows=place_rows,
-        describe_places=describe_places,
+        rank_rows=rank_rows,
+        describe_ranks=describe_ranks,
         about_places=(*MEANING, ACCURACY),
         **values,
     )

@@ -34,10 +34,10 @@ from localjudge.report.comparison_views import (
 from localjudge.report.difference_claims import claims
 from localjudge.report.remarks import (
     calibration_lines,
+    classifier_lines,
     decidedness_line,
     has_expected,
     metric_remarks,
-    reading_lines,
     reason_lines,
 )
 from localjudge.report.sentences import pooled_for_page, pooled_sentence, state_quoted
@@ -332,7 +332,7 @@ def _facts(run: RunRecord, comparison: RunComparison | None) -> Iterator[tuple[s
     yield "Threshold", threshold
     for line in calibration_lines(run):
         yield "Calibration", line
-    for line in reading_lines(run):
+    for line in classifier_lines(run):
         yield "Read by", line
     yield "Verdicts", decidedness_line(summary.verdicts)
     yield "Origin", "; ".join(map(str, run.origins))

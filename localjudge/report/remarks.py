@@ -211,14 +211,14 @@ def detail_lines(
         yield f"calibration {line}"
     if str(run.judge) != run.judge.in_brief:
         yield f"judge {run.judge}"
-    for line in reading_lines(run):
+    for line in classifier_lines(run):
         yield f"read by {line}"
     yield decidedness_line(select_verdicts(run, metric))
     yield f"signature {run.summary.signature}"
     yield f"run {run.directory}"
 
 
-def reading_lines(run: RunRecord) -> Iterator[str]:
+def classifier_lines(run: RunRecord) -> Iterator[str]:
     """Yield how much each classifier of a run has read."""
     judge = run.manifest.judge
     judges = judge.jury or {run.judge.name: judge.judges[0]}

@@ -6,7 +6,7 @@ A mean is hidden if more samples failed than allowed.
 from collections.abc import Iterator
 from typing import Any
 
-from localjudge.analysis.evidence_places import evidence_places
+from localjudge.analysis.evidence_ranks import evidence_ranks
 from localjudge.analysis.missing_scores import missing_scores
 from localjudge.analysis.pooled import pooled_shares
 from localjudge.judging.verify import REPORT
@@ -125,8 +125,8 @@ def summary_values(run: RunRecord) -> dict[str, Any]:
     values["judge"] = run.judge.model_dump(mode="json")
     for name, pooled in pooled_shares(run).items():
         values["metrics"][name]["pooled"] = pooled.model_dump(mode="json")
-    for name, places in evidence_places(run).items():
-        values["metrics"][name]["evidence_places"] = places.model_dump()
+    for name, ranks in evidence_ranks(run).items():
+        values["metrics"][name]["evidence_places"] = ranks.model_dump()
     values["missing_scores"] = [group.model_dump() for group in missing_scores(run)]
     if run.origins:
         values["origins"] = [str(origin) for origin in run.origins]

@@ -72,15 +72,15 @@ def read_sample_rows(run: RunRecord, sample_id: str) -> tuple[list[ScoreRow], li
     return scores, list(with_evidence(verdicts, evidence))
 
 
-def iter_verdict_places(run: RunRecord) -> Iterator[tuple[int, VerdictRow]]:
+def iter_verdict_offsets(run: RunRecord) -> Iterator[tuple[int, VerdictRow]]:
     """Yield the verdicts of a run, each after its byte offset, for `read_verdicts_at`."""
     return run.iter_rows(VERDICTS, VERDICT_ROWS)
 
 
-def read_verdicts_at(run: RunRecord, place: int) -> list[VerdictRow]:
+def read_verdicts_at(run: RunRecord, offset: int) -> list[VerdictRow]:
     """Return the verdicts of the sample and metric whose first row is at this byte offset."""
     verdicts: list[VerdictRow] = []
-    for _, row in run.iter_rows(VERDICTS, VERDICT_ROWS, place):
+    for _, row in run.iter_rows(VERDICTS, VERDICT_ROWS, offset):
         if verdicts and (row.sample_id, row.metric) != (verdicts[0].sample_id, verdicts[0].metric):
             break
         verdicts.append(row)

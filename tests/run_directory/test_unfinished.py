@@ -8,7 +8,7 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine
-from localjudge.analysis.evidence_places import evidence_places
+from localjudge.analysis.evidence_ranks import evidence_ranks
 from localjudge.errors import RunDirectoryError, UnfinishedRun
 from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.types import VerdictRequest
@@ -65,8 +65,8 @@ def test_a_stopped_run_has_the_numbers_of_a_run_of_its_samples(
     assert (run.summary.metrics["context_recall"].mean, run.summary.samples) == (0.5, IN_BLOCKS)
     assert (run.scores, run.verdicts) == (whole.scores, whole.verdicts)
     assert read_sample_rows(run, "7") == read_sample_rows(whole, "7")
-    assert evidence_places(run) == evidence_places(whole)
-    assert evidence_places(run)["context_recall"].statements == IN_BLOCKS
+    assert evidence_ranks(run) == evidence_ranks(whole)
+    assert evidence_ranks(run)["context_recall"].statements == IN_BLOCKS
 
 
 def test_a_run_can_be_shown_while_it_runs(tmp_path: Path) -> None:

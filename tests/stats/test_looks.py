@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from localjudge.stats.distributions import CONFIDENCE
-from localjudge.stats.sequence import LOOKS_WITH_PLAN, LOOKS_WITHOUT_PLAN, MAX_ERROR, look_at
+from localjudge.stats.planned_looks import LOOKS_WITH_PLAN, LOOKS_WITHOUT_PLAN, MAX_ERROR, look_at
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
-from localjudge.analysis.evidence_places import EvidencePlaces, PlaceCounts, evidence_places
+from localjudge.analysis.evidence_ranks import EvidenceRanks, RankCounts, evidence_ranks
 from localjudge.engine.scripted import unit_text
-from localjudge.report.evidence_views import HEADINGS, place_rows, places_tables
+from localjudge.report.evidence_views import HEADINGS, rank_rows, ranks_tables
 from localjudge.report.summary_views import summary_values
 from localjudge.types import VerdictRequest
 from tests.report.conftest import PageReader, printed
@@ -45,7 +45,7 @@ def judged(out: Path, *metrics: str, samples: list[dict[str, Any]] = SAMPLES, **
     return evaluate(samples, metrics=names, out=out, engine=ScriptedEngine(judge), **how)
 
 
-def counts(places: EvidencePlaces) -> list[tuple[int, int, int]]:
+def counts(places: EvidenceRanks) -> list[tuple[int, int, int]]:
     return [(rank.statements, rank.contexts, rank.without_evidence) for rank in places.ranks]
 
 
@@ -54,7 +54,7 @@ def test_statements_count_at_the_rank_of_their_context(tmp_path: Path) -> None:
 
     Context 1: 3 retrieved, evidence in b only. Context 2: 3, evidence in a. Context 3: 1, in a.
     """
-    [places] = evidence_places(judged(tmp_path / "run")).values()
+    [places] = evidence_ranks(judged(tmp_path / "run")).values()
 
     assert (places.metric, places.statements, places.nowhere) == ("context_recall", 4, 1)
     assert counts(places) == [(1, 3, 2), (1, 3, 2), (1, 1, 0)]
@@ -64,7 +64,7 @@ def test_statements_count_at_the_rank_of_their_context(tmp_path: Path) -> None:
 def test_of_equal_sentences_the_first_context_counts(tmp_path: Path) -> None:
     """The second context has the same sentence: it has evidence, but the statement counts once."""
     twice = [sample("a", [OTHER, FACTS["Ulm"], FACTS["Ulm"]], FACTS["Ulm"])]
-    [places] = evidence_places(judged(tmp_path / "run", samples=twice)).values()
+    [places] = evidence_ranks(judged(tmp_path / "run", samples=twice)).values()
 
     assert counts(places) == [(0, 1, 1), (1, 1, 0), (0, 1, 0)]
 
@@ -75,7 +75,7 @@ def test_only_statements_compared_with_all_contexts_count(tmp_path: Path) -> Non
     samples = [{**row, "user_input": "Where?", "response": row["reference"]} for row in SAMPLES]
     run = judged(tmp_path / "run", *metrics, "faithfulness", samples=samples)
 
-    assert list(evidence_places(run)) == ["context_recall", "faithfulness"]
+    assert list(evidence_ranks(run)) == ["context_recall", "faithfulness"]
 
 
 def test_a_citation_elsewhere_counts_where_the_sentence_is(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_citation_elsewhere_counts_where_the_sentence_is(tmp_path: Path) -> No
     ]
     engine = ScriptedEngine({}, default=0.1)
     run = evaluate(samples, metrics=["citation_support"], out=tmp_path / "run", engine=engine)
-    [places] = evidence_places(run).values()
+    [places] = evidence_ranks(run).values()
 
     assert counts(places) == [(0, 1, 1), (1, 1, 0)]
 
@@ -96,8 +96,8 @@ def test_a_citation_elsewhere_counts_where_the_sentence_is(tmp_path: Path) -> No
 def test_a_run_without_evidence_has_no_table(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", no_evidence=True)
 
-    assert evidence_places(run) == {}
-    assert places_tables(run) == []
+    assert evidence_ranks(run) == {}
+    assert ranks_tables(run) == []
     assert "evidence_places" not in summary_values(run)["metrics"]["context_recall"]
     assert "Where the evidence was" not in run.report().read_text(encoding="utf-8")
 
@@ -119,7 +119,7 @@ def test_every_statement_is_somewhere_or_nowhere(
     engine = ScriptedEngine(lambda request: 0.9 if says[unit_text(request)] else 0.1)
     out = tmp_path_factory.mktemp("places") / "run"
     run = evaluate(samples, metrics=["context_recall"], out=out, engine=engine)
-    [places] = evidence_places(run).values()
+    [places] = evidence_ranks(run).values()
 
     yes = [rank for rank, label in zip(ranks, supported, strict=False) if label]
     assert places.nowhere == len(ranks) - len(yes)
@@ -144,21 +144,21 @@ def test_verdicts_of_another_sample_or_order_are_an_error(
             rows.append(json.dumps(values) + "\n")
         (run.directory / file).write_text("".join(rows), "utf-8")
     with pytest.raises(RunDirectoryError):
-        evidence_places(Run.open(run.directory, check=False))
+        evidence_ranks(Run.open(run.directory, check=False))
 
 
-def make_places(*statements: int) -> EvidencePlaces:
+def make_places(*statements: int) -> EvidenceRanks:
     ranks = []
     for rank, count in enumerate(statements, start=1):
-        ranks.append(PlaceCounts(rank=rank, statements=count, contexts=10, without_evidence=5))
-    return EvidencePlaces(
+        ranks.append(RankCounts(rank=rank, statements=count, contexts=10, without_evidence=5))
+    return EvidenceRanks(
         metric="context_recall", statements=sum(statements) + 10, nowhere=10, ranks=tuple(ranks)
     )
 
 
 def test_the_table_states_shares_of_all_statements() -> None:
     """60, 20, 10 of 100 statements, 10 nowhere; up to here: 60, 80, 90 %."""
-    assert list(place_rows(make_places(60, 20, 10))) == [
+    assert list(rank_rows(make_places(60, 20, 10))) == [
         ("1", "60", "60 %", "60 %", "10", "5 (50 %)"),
         ("2", "20", "20 %", "80 %", "10", "5 (50 %)"),
         ("3", "10", "10 %", "90 %", "10", "5 (50 %)"),
@@ -171,7 +171,7 @@ def test_the_table_states_shares_of_all_statements() -> None:
     ("ranks", "last"), [(10, "10"), (11, "11"), (12, "11 to 12"), (200, "11 to 200")]
 )
 def test_high_ranks_share_a_row(ranks: int, last: str) -> None:
-    rows = list(place_rows(make_places(*[1] * ranks)))
+    rows = list(rank_rows(make_places(*[1] * ranks)))
 
     assert rows[-3][0] == last
     assert len(rows) == min(ranks, 11) + 2
@@ -179,17 +179,17 @@ def test_high_ranks_share_a_row(ranks: int, last: str) -> None:
 
 
 def test_a_rank_without_contexts_has_no_share() -> None:
-    counts = PlaceCounts(rank=1, statements=0, contexts=0, without_evidence=0)
-    places = EvidencePlaces(metric="m", statements=1, nowhere=1, ranks=(counts,))
+    counts = RankCounts(rank=1, statements=0, contexts=0, without_evidence=0)
+    places = EvidenceRanks(metric="m", statements=1, nowhere=1, ranks=(counts,))
 
-    assert next(place_rows(places)) == ("1", "0", "0 %", "0 %", "0", "0")
+    assert next(rank_rows(places)) == ("1", "0", "0 %", "0 %", "0", "0")
 
 
 def test_terminal_json_and_page_have_the_same_counts(tmp_path: Path) -> None:
     run = judged(tmp_path / "run")
-    [places] = evidence_places(run).values()
+    [places] = evidence_ranks(run).values()
 
-    output = "".join(map(printed, places_tables(run)))
+    output = "".join(map(printed, ranks_tables(run)))
     assert all(heading in output for heading in HEADINGS)
     assert "HotpotQA" in output
     values = summary_values(run)["metrics"]["context_recall"]["evidence_places"]

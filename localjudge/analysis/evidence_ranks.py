@@ -23,7 +23,7 @@ _SEARCHED_EVERYWHERE = (None, "cited")
 _SOURCES = ("reference", "response")
 
 
-class PlaceCounts(Record):
+class RankCounts(Record):
     """Counts at one rank of the retrieved contexts, from 1.
 
     `statements` have their closest supporting sentence here. Of the `contexts` of this rank,
@@ -37,51 +37,53 @@ class PlaceCounts(Record):
     without_evidence: int
 
 
-class EvidencePlaces(Record):
-    """The places of the evidence of a metric's judged `statements`. `nowhere`: no evidence."""
+class EvidenceRanks(Record):
+    """Where the evidence of a metric's judged `statements` was. `nowhere`: no evidence."""
 
     metric: str
     statements: int
     nowhere: int
-    ranks: tuple[PlaceCounts, ...]
+    ranks: tuple[RankCounts, ...]
 
     @property
     def contexts(self) -> int:
-        return sum(place.contexts for place in self.ranks)
+        return sum(rank.contexts for rank in self.ranks)
 
     @property
     def contexts_without(self) -> int:
-        return sum(place.without_evidence for place in self.ranks)
+        return sum(rank.without_evidence for rank in self.ranks)
 
 
-_Place = tuple[str, int]
-"""A metric, and the place of a context from 0."""
+_Rank = tuple[str, int]
+"""A metric, and the rank of a context from 0."""
 
 
-def evidence_places(run: RunRecord) -> dict[str, EvidencePlaces]:
-    """Return the places by metric; none for a run without evidence, or for other metrics."""
+def evidence_ranks(run: RunRecord) -> dict[str, EvidenceRanks]:
+    """Return the ranks by metric; none for a run without evidence, or for other metrics."""
     if not run.has_evidence:
         return {}
     statements: Counter[str] = Counter()
-    closest: Counter[_Place] = Counter()
-    contexts: Counter[_Place] = Counter()
-    with_evidence: Counter[_Place] = Counter()
+    closest: Counter[_Rank] = Counter()
+    contexts: Counter[_Rank] = Counter()
+    with_evidence: Counter[_Rank] = Counter()
     for sample, verdicts in _statements_by_sample(run):
         count = len(sample.retrieved_contexts or ())
         for metric, of_metric in groupby(verdicts, key=lambda verdict: verdict.metric):
             supporting: set[int] = set()
             for verdict in of_metric:
                 statements[metric] += 1
-                places = _list_supporting(verdict)
-                closest.update((metric, place) for place in places[:1])
-                supporting.update(places)
-            contexts.update((metric, place) for place in range(count))
-            with_evidence.update((metric, place) for place in supporting)
+                # The closest sentence comes first.
+                found = [row.context for row in verdict.evidence if row.supports]
+                ranks_of_verdict = [rank for rank in found if rank is not None]
+                closest.update((metric, rank) for rank in ranks_of_verdict[:1])
+                supporting.update(ranks_of_verdict)
+            contexts.update((metric, rank) for rank in range(count))
+            with_evidence.update((metric, rank) for rank in supporting)
     evidence = {}
     for metric in run.summary.metrics:
         if metric in statements:
             ranks = _list_ranks(metric, closest, contexts, with_evidence)
-            evidence[metric] = EvidencePlaces(
+            evidence[metric] = EvidenceRanks(
                 metric=metric,
                 statements=statements[metric],
                 nowhere=statements[metric] - sum(rank.statements for rank in ranks),
@@ -90,29 +92,23 @@ def evidence_places(run: RunRecord) -> dict[str, EvidencePlaces]:
     return evidence
 
 
-def _list_supporting(verdict: VerdictRow) -> list[int]:
-    """Return the places of the contexts that hold the supporting sentences, the closest first."""
-    supporting = [row.context for row in verdict.evidence if row.supports]
-    return [place for place in supporting if place is not None]
-
-
 def _list_ranks(
     metric: str,
-    closest: Counter[_Place],
-    contexts: Counter[_Place],
-    with_evidence: Counter[_Place],
-) -> list[PlaceCounts]:
-    ranks: list[PlaceCounts] = []
-    place = (metric, 0)
-    while contexts[place]:
-        counts = PlaceCounts(
+    closest: Counter[_Rank],
+    contexts: Counter[_Rank],
+    with_evidence: Counter[_Rank],
+) -> list[RankCounts]:
+    ranks: list[RankCounts] = []
+    rank = (metric, 0)
+    while contexts[rank]:
+        counts = RankCounts(
             rank=len(ranks) + 1,
-            statements=closest[place],
-            contexts=contexts[place],
-            without_evidence=contexts[place] - with_evidence[place],
+            statements=closest[rank],
+            contexts=contexts[rank],
+            without_evidence=contexts[rank] - with_evidence[rank],
         )
         ranks.append(counts)
-        place = (metric, len(ranks))
+        rank = (metric, len(ranks))
     return ranks
 
 
