@@ -201,7 +201,7 @@ def _decided_statements(
     """Yield the first verdict on each statement that an annotator decided or found undecidable."""
     for frame in frames:
         for key, units in frame.by_key.items():
-            if decisions.answers.get(key):
+            if decisions.answers.get(key) or key in decisions.human:
                 yield key, frame.verdict_ids[units[0]]
 
 

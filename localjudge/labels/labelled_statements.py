@@ -162,7 +162,7 @@ def _statement(key: str, text: str, first: VerdictId, decisions: Decisions) -> L
     return LabelledStatement(
         **first._asdict(),
         text=text,
-        answers=decisions.answers[key],
+        answers=decisions.answers.get(key, {}),
         human=human,
         adjudicator=adjudicator,
     )

@@ -28,7 +28,9 @@ from localjudge.metrics.metric import (
 from localjudge.types import Sample, Scored, Undefined, Unit, Usefulness
 
 _Answer = Literal["reference", "response"]
-_RANKING = "ranking useful documents first"
+_HEADLINE = (
+    "with 100 % if all useful documents come first, their order reaches {} in an average sample"
+)
 
 
 def context_precision(*, against: _Answer = "reference") -> BuiltIn:
@@ -43,7 +45,7 @@ def context_precision(*, against: _Answer = "reference") -> BuiltIn:
         about=About(
             question="context: was it useful for the reference answer (the response)?",
             unit="contexts",
-            headline=f"in an average sample, {{}} of the points for {_RANKING} are earned",
+            headline=_HEADLINE,
             counted="useful",
             source="RAGAS context_precision, with and without reference",
         ),

@@ -236,7 +236,8 @@ def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_
 
 
 _SHARE = "ground-truth documents retrieved"
-_POINTS = "in an average sample, {{}} of the points for ranking {} are earned"
+_RANKS = "100 % for a right document in first place, 50 % in second and 33 % in third"
+_ORDER = "with 100 % {}, the order of the documents reaches {{}} in an average sample"
 _HIT = "{} of the questions have a right document among the "
 _FOUND = "in an average sample, {} of the right documents "
 MakeDocumentMetric = Callable[..., BuiltIn]
@@ -259,19 +260,19 @@ WHOLE_RANKING: tuple[MakeDocumentMetric, ...] = (
         document_metric,
         "document_mrr",
         reciprocal_rank,
-        _POINTS.format("a right document first"),
+        f"with {_RANKS}, an average sample reaches {{}}",
     ),
     partial(
         document_metric,
         "document_map",
         average_precision,
-        _POINTS.format("all right documents first"),
+        _ORDER.format("if all right documents come first"),
     ),
     partial(
         document_metric,
         "document_ndcg",
         normalized_gain,
-        _POINTS.format("documents in the best order"),
+        _ORDER.format("for the best order"),
     ),
 )
 

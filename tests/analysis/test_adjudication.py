@@ -1,5 +1,6 @@
 """Disputed statements, and the labels that settle them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,10 +8,12 @@ import pytest
 from localjudge import InputError, Run
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.labelled_runs import read_labelled_runs
 from localjudge.labels.labelled_statements import disputed_statements, labelled_statements
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
+from localjudge.progress import Progress
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from tests.analysis.conftest import JudgedRun, label, label_words, written
 from tests.analysis.labelled_runs import METRIC
@@ -172,7 +175,7 @@ def test_an_adjudicated_label_counts_where_the_first_labels_were_withdrawn(
 
 
 def test_labels_of_a_sheet_with_disputed_as_its_drawing_are_not_ignored(
-    judged_run: JudgedRun,
+    judged_run: JudgedRun, tmp_path: Path
 ) -> None:
     run = judged_run()
     rows = stored_labels(label(judged_run("other"), lambda _: 0, n=50).directory)
@@ -183,3 +186,9 @@ def test_labels_of_a_sheet_with_disputed_as_its_drawing_are_not_ignored(
     assert labels(run).corrected[METRIC].contradiction
     [decision] = run.check([f"{METRIC}>=0.2"]).decisions
     assert (decision.outcome, decision.value) == ("undecided", None)
+    [line] = {statement.label_line for statement in labelled_statements(run).values()}
+    assert line == "0 by ann"
+    assert run.report().exists()
+    assert run.certificate(tmp_path / "certificate.html").file.exists()
+    [question] = read_labelled_runs([run], None, Progress())
+    assert set(question.labels.values()) == {0}
