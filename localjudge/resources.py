@@ -8,11 +8,12 @@ Result files of an interrupted run are parts in its locked directory
 """
 
 import os
+import shutil
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from time import time
@@ -114,6 +115,50 @@ def try_lock(descriptor: int) -> LockState:
     except OSError:
         return "unsupported"
     return "locked" if is_locked else "busy"
+
+
+_LOCK = "localjudge.lock"
+"""Locked while the process of a folder lives."""
+
+
+@contextmanager
+def private_folder(prefix: str) -> Iterator[Path]:
+    """Make a temporary folder that only this user can enter, and remove it after the block.
+
+    Folders with this prefix that ended processes left are removed, too.
+    """
+    folder, lock = _lock_folder(prefix)
+    user = folder.stat().st_uid
+    for other in folder.parent.glob(f"{prefix}*"):
+        with suppress(OSError):
+            if other.lstat().st_uid == user:
+                _remove_left(other)
+    try:
+        yield folder
+    finally:
+        os.close(lock)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lock_folder(prefix: str) -> tuple[Path, int]:
+    """Make a folder with a locked file. Another process may take it for a left one until then."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix))
+        lock = os.open(folder / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        if try_lock(lock) != "busy":
+            return folder, lock
+        os.close(lock)
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove a folder of `private_folder` if its process has ended. Raises OSError for others."""
+    lock = os.open(folder / _LOCK, os.O_WRONLY | OPEN_SAFELY)
+    try:
+        is_left = try_lock(lock) == "locked"
+        if is_left:
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
 
 
 def write_output(file: Path, parts: Iterable[bytes]) -> int:

@@ -8,11 +8,10 @@
 The methods show progress on terminals, and tables in notebooks.
 """
 
-import shutil
 import sys
-import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib.util import find_spec
@@ -47,7 +46,7 @@ from localjudge.report.label_page import write_labelling
 from localjudge.report.shown_progress import Bar, progress_on
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import as_html
-from localjudge.resources import write_output
+from localjudge.resources import private_folder, write_output
 from localjudge.run_directory import run_record
 from localjudge.run_directory.run_record import RunLike
 from localjudge.run_directory.summary import MetricSummary
@@ -98,8 +97,9 @@ class _Folder:
     """A private folder, deleted with the last copy of its run."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="localjudge-"))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        stack = ExitStack()
+        self.path = stack.enter_context(private_folder("localjudge-"))
+        weakref.finalize(self, stack.close)
 
     def __deepcopy__(self, _: object) -> Self:
         return self

@@ -1,13 +1,16 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localjudge.errors import InputError, OutOfResource
-from localjudge.resources import write_output, write_whole
+from localjudge.resources import private_folder, write_output, write_whole
+from localjudge.run import directory_for
 
 
 @pytest.fixture
@@ -85,3 +88,47 @@ def test_a_write_error_has_its_reason(tmp_path: Path) -> None:
         write_output(tmp_path, [b"x"])
     with pytest.raises(OutOfResource, match="No space left"):
         write_output(Path("/dev/full"), [b"x"])
+
+
+def test_folders_of_killed_processes_are_removed_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process is killed and another one lives. A folder without our lock is not ours."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    program = (
+        "from localjudge.resources import private_folder\n"
+        "with private_folder('localjudge-') as folder:\n"
+        "    (folder / 'run').mkdir()\n"
+        "    print(folder, flush=True)\n"
+        "    input()\n"
+    )
+    command = [sys.executable, "-c", program]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    foreign = tmp_path / "localjudge-foreign"
+    foreign.mkdir()
+    with subprocess.Popen(command, env=environment, **pipes) as killed:
+        assert killed.stdout
+        left = Path(killed.stdout.readline().strip())
+        killed.kill()
+    assert (left / "run").exists()
+    with subprocess.Popen(command, env=environment, **pipes) as living:
+        assert living.stdout
+        used = Path(living.stdout.readline().strip())
+        assert not left.exists()
+        with private_folder("localjudge-") as folder, private_folder("localjudge-") as second:
+            assert folder.stat().st_mode & 0o777 == 0o700
+            assert set(tmp_path.iterdir()) == {foreign, used, folder, second}
+        living.communicate("\n")
+    assert list(tmp_path.iterdir()) == [foreign]
+
+
+def test_a_run_without_a_directory_has_a_private_folder_until_it_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    _, folder = directory_for(False)
+    [made] = tmp_path.iterdir()
+    assert list(made.iterdir()), "locked"
+    del folder
+    assert not made.exists()

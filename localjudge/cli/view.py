@@ -323,6 +323,12 @@ def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
     others = typed.keys() & {"baseline", "out", "allow_different"}
     if others:
         hint = f"omit {option_name(min(others))}, or write the report by another command"
+        if "baseline" in typed:
+            hint = (
+                "a difference is certified from a directory with both runs, as in `localjudge "
+                "report DIR --certificate FILE`; `localjudge run --against COLUMN --out DIR` makes "
+                "it; to certify one mean, omit --baseline"
+            )
         raise InputError("--certificate writes no report", hint=hint)
     how["gates"] = typed.get("gates", ())
     comparison = ComparisonDirectory.find(directory)

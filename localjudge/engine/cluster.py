@@ -6,17 +6,14 @@ loopback interface only, requires a token, and keeps its files in a private temp
 
 import os
 import secrets
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError
-from localjudge.resources import OPEN_SAFELY, try_lock
+from localjudge.resources import private_folder
 from localjudge.words import option_name
 
 _LOCAL = "local"
@@ -33,8 +30,6 @@ _VARIABLES_TO_JOIN = {
 }
 _OBJECT_STORE_BYTES = 128 << 20
 _FOLDER = "ray-"
-_LOCK = "localjudge.lock"
-"""Locked while the process of a folder lives."""
 _joined: list[str] = []
 """Cluster of each open block of this process, which share one connection."""
 _connection = ExitStack()
@@ -74,7 +69,8 @@ def _connect(address: str) -> None:
         if address == _LOCAL:
             token = secrets.token_hex(32)
             variables = {**_VARIABLES, **_VARIABLES_TO_START, "RAY_AUTH_TOKEN": token}
-            options["_temp_dir"] = str(undo.enter_context(_private_folder()))
+            # Ray lets everybody write into its folder, so it gets one inside of a private one.
+            options["_temp_dir"] = str(undo.enter_context(private_folder(_FOLDER)) / "ray")
             options["num_cpus"] = EngineSettings().used_threads
             options["object_store_memory"] = _OBJECT_STORE_BYTES
             options["include_dashboard"] = False
@@ -104,39 +100,6 @@ def _connect(address: str) -> None:
             problem = "Ray was imported before, so that other machines could reach a local cluster"
             raise InputError(problem, hint="use another process, or connect by ray.init() first")
         _connection.push(undo.pop_all())
-
-
-@contextmanager
-def _private_folder() -> Iterator[Path]:
-    """Make a temporary folder that only this user can enter, for a folder of Ray.
-
-    Ray lets everybody write into its folder. Folders of ended processes are removed.
-    """
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
-    user = folder.stat().st_uid
-    for other in folder.parent.glob(f"{_FOLDER}*"):
-        with suppress(OSError):
-            if other.lstat().st_uid == user:
-                _remove_left(other)
-    fresh = folder / f"{_LOCK}.part"
-    lock = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        try_lock(lock)
-        fresh.rename(folder / _LOCK)
-        yield folder / "ray"
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
-
-
-def _remove_left(folder: Path) -> None:
-    """Remove a folder of `_private_folder` if its process has ended. Raises OSError for others."""
-    lock = os.open(folder / _LOCK, os.O_WRONLY | OPEN_SAFELY)
-    try:
-        if try_lock(lock) == "locked":
-            shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        os.close(lock)
 
 
 @contextmanager

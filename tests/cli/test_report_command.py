@@ -48,6 +48,7 @@ def test_a_certificate_refuses_the_options_of_a_report(
     code, _, errors = call("report", "new", "--certificate", "c.html", *others)
     assert code == ExitCode.NOTHING_JUDGED
     assert others[0] in errors
+    assert ("--against" in errors) == ("--baseline" in others)
     assert not (folder / "c.html").exists()
 
 
