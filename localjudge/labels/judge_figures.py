@@ -188,5 +188,5 @@ def _remarks(rows: LabelledScores, auc: Figure, held_out: Mapping[str, Figure]) 
     if low > 0 or high < 0:
         direction = "high" if low > 0 else "low"
         size = three_digits(abs(bias.value))
-        shift = f"with this threshold the share of 1 is too {direction} by {size}"
+        shift = f"held out, the chosen thresholds put the share of 1 too {direction} by {size}"
         yield f"{shift}, which shifts the mean of a metric"
