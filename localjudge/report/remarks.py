@@ -14,7 +14,7 @@ from localjudge.report.terminal import number
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
-from localjudge.text.claims import WITHOUT_CLAIM
+from localjudge.text.claims import WITHOUT_CLAIM, is_bare_answer
 from localjudge.types import CLASSIFIER
 from localjudge.words import numbered, option, option_name, percent
 
@@ -30,6 +30,8 @@ _WORSE_THAN_GUESSING = "answer_relevancy"
 question. Of 50 public pairs of a good and a poor answer, the good one scored higher in 10, and the
 poor one in 28.
 """
+_SMALL_JUDGES = {_COMPARES_WORDS, "reader"}
+"""Prompt profiles of the packaged judges."""
 _WITHOUT_CLAIM = re.compile(rf"(?P<sentences>\d+) {WITHOUT_CLAIM}")
 
 
@@ -51,6 +53,7 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
                 f"name another model with {option('judge')}"
             )
     yield from _claim_remarks(run, metric)
+    yield from _bare_answer_remarks(run, metric)
     yield from _data_remarks(run)
     for origin in run.origins:
         if origin.is_notable:
@@ -87,6 +90,23 @@ def _claim_remarks(run: RunRecord, metric: str | None) -> Iterator[str]:
     if sentences:
         counted = f"{numbered(sentences, 'sentence')} {WITHOUT_CLAIM} (greetings, refusals)"
         yield f"faithfulness: {counted} not counted, in {numbered(samples, 'sample')}"
+
+
+def _bare_answer_remarks(run: RunRecord, metric: str | None) -> Iterator[str]:
+    """Yield how many statements are yes or no, if only small judges answered them."""
+    if "faithfulness" not in select_metrics(run, metric):
+        return
+    if not run.manifest.judge.profiles("faithfulness") <= _SMALL_JUDGES:
+        return
+    bare = 0
+    for row in run.iter_verdicts():
+        bare += row.metric == "faithfulness" and is_bare_answer(row.text)
+    if bare:
+        yield (
+            f"faithfulness: only yes or no in {numbered(bare, 'statement')}, judged with the "
+            "question: the bundled judge is not shown to be better than guessing there, with 15 "
+            "of 28 right"
+        )
 
 
 def _data_remarks(run: RunRecord) -> Iterator[str]:

@@ -257,6 +257,21 @@ def test_sentences_without_a_claim_are_counted_below_the_table(tmp_path: Path) -
     assert "in 2 samples" in lines
 
 
+def test_bare_answers_are_named_unless_a_larger_judge_answered_them(tmp_path: Path) -> None:
+    """Two statements say yes or no, and a third one repeats what is asked."""
+    contexts = ["Rain is not insured."]
+    rows = [{"response": "No. Rain is not insured."}, {"response": "Leider nein."}]
+    question = {"user_input": "Is rain insured?", "retrieved_contexts": contexts}
+    samples = [{**question, **row} for row in rows]
+    engine = ScriptedEngine({}, default=0.9)
+    for profile in ("instruct", "lexical"):
+        run = evaluate(
+            samples, engine=engine, metrics="faithfulness", profile=profile, out=tmp_path / profile
+        )
+        lines = " ".join(printed(summary_view(run)).split())
+        assert ("only yes or no in 2 statements" in lines) == (profile == "lexical")
+
+
 def test_a_judge_with_half_its_verdicts_near_the_threshold_is_undecided(tmp_path: Path) -> None:
     """At 0.45 all are within 0.1 of 0.5; at 0.39 none is."""
     for name, probability in (("near", 0.45), ("far", 0.39)):
