@@ -35,7 +35,7 @@ ONE_LOOK = (
     "both runs use the labels of one look and the samples that they share, so a slice's means may "
     "differ from those of `localjudge show RUN --by`, which uses all labels that count for one run"
 )
-EXPECTED = "A and B are means of expected scores: probabilities in place of the verdicts 0 and 1"
+EXPECTED = "means are those of expected scores: probabilities in place of the verdicts 0 and 1"
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 _COUNT_HEADINGS = ("better", "worse", "same", "missing", "became 1", "became 0")
 BY_JUDGE = "by the judge"
@@ -50,10 +50,10 @@ def comparison_view(comparison: RunComparison) -> list[Table]:
     moved: list[Table] = []
     for name, change in comparison.metrics.items():
         scores.append((name, *quoted_cells(change)))
-        if change.quoted.basis != "judge":
-            scores.append(("  judge only", *score_cells(change.judged)))
-        elif _differs_from_counted(change):
-            scores.append(("  counted", *score_cells(change.scores)))
+        other = other_scores(change)
+        if other:
+            basis, cells = other
+            scores.append((f"  {basis}", *cells))
         for sample in change.moved:
             moved.append(_moved_sample(name, sample))
     said = Table(notes=list(claims(comparison)))
@@ -83,6 +83,15 @@ def _count_table(comparison: RunComparison) -> Table:
             counted_name = f"{name}, {BY_JUDGE}"
         rows.append((counted_name, *count_cells(name, change)))
     return Table((first, *_COUNT_HEADINGS), rows)
+
+
+def other_scores(change: SliceChange) -> tuple[str, tuple[str, ...]] | None:
+    """Return the basis and cells to show below the quoted difference, None if there is no other."""
+    if change.quoted.basis != "judge":
+        return "judge only", score_cells(change.judged)
+    if _differs_from_counted(change):
+        return "counted", score_cells(change.scores)
+    return None
 
 
 def _differs_from_counted(change: SliceChange) -> bool:
@@ -163,8 +172,6 @@ def comparison_lines(comparison: RunComparison) -> Iterator[str]:
     for name, change in comparison.metrics.items():
         for remark in change_remarks(name, change, obstacles=comparison.obstacles(name)):
             yield f"{name}: {remark}"
-    if any(_differs_from_counted(change) for change in comparison.metrics.values()):
-        yield EXPECTED
     yield from comparison_notes(comparison)
     if comparison.baseline_judge.in_brief == comparison.judge.in_brief:
         yield f"judge {comparison.judge.in_brief}"
@@ -174,7 +181,12 @@ def comparison_lines(comparison: RunComparison) -> Iterator[str]:
 
 
 def comparison_notes(comparison: RunComparison, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:
-    """Yield the paired samples, and warnings. `runs` name the baseline and the new run."""
+    """Yield the kind of means, the paired samples, and warnings.
+
+    `runs` name the baseline and the new run.
+    """
+    if any(_differs_from_counted(change) for change in comparison.metrics.values()):
+        yield EXPECTED
     yield _describe_pairs(comparison.samples, runs)
     for change in comparison.metrics.values():
         if change.scores and change.scores.method == METHOD:

@@ -28,8 +28,8 @@ from localjudge.report.comparison_views import (
     comparison_notes,
     count_cells,
     explain_decision,
+    other_scores,
     quoted_cells,
-    score_cells,
 )
 from localjudge.report.difference_claims import claims
 from localjudge.report.remarks import (
@@ -296,9 +296,6 @@ def _comparison(comparison: RunComparison) -> Values:
         remarks = list(change_remarks(name, change, _RUNS, obstacles=comparison.obstacles(name)))
         if catalog.is_judged(name) and not is_judged:
             remarks.append(f"better, worse and same samples are counted {BY_JUDGE}")
-        judge_only = None
-        if quoted.basis != "judge":
-            judge_only = score_cells(change.judged)
         changes.append(
             {
                 "name": name,
@@ -307,7 +304,7 @@ def _comparison(comparison: RunComparison) -> Values:
                 "difference": quoted.mean,
                 "interval": quoted.ci95,
                 "remarks": remarks,
-                "judge_only": judge_only,
+                "other": other_scores(change),
             }
         )
     counted = ["Better", "Worse", "Same"]

@@ -260,6 +260,24 @@ def test_the_page_names_annotators_and_their_agreement(run: Run) -> None:
     assert "Labelsnone: localjudge label RUN Verified" in measured(run)
 
 
+def test_a_page_with_a_baseline_has_the_counted_difference_below_the_expected_one(
+    scripted_run: ScriptedRun,
+) -> None:
+    """Ten samples of one statement: .9 before, .7 and .4 after: counted -.5, expected -.35."""
+    rows = [{**ROW, "id": str(number), "response": f"It is {number}."} for number in range(10)]
+    before = {f"It is {number}.": 0.9 for number in range(10)}
+    after = {f"It is {number}.": 0.7 if number < 5 else 0.4 for number in range(10)}
+    old = scripted_run("old", rows, before, metrics=["faithfulness"])
+    new = scripted_run("new", rows, after, metrics=["faithfulness"])
+    checked = check(new, gates=["faithfulness.delta>=0"], baseline=old)
+    text = " ".join(PageReader("".join(page(new, checked, old))).text.split())
+    assert "0.900 0.550 -0.350" in text
+    assert "counted 1.000 0.500 -0.500" in text
+    assert "means are those of expected scores" in text
+    same = check(old, gates=["faithfulness.delta>=0"], baseline=old)
+    assert "counted 1.000" not in PageReader("".join(page(old, same, old))).text
+
+
 def test_a_page_with_a_baseline_does_not_say_a_and_b(scripted_run: ScriptedRun) -> None:
     judge: Any = {"script": {"It snows.": 0.1}, "metrics": METRICS}
     wrong = {**ROW, "response": "It snows."}
