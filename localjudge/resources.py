@@ -14,12 +14,20 @@ import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from glob import escape
+from importlib.metadata import version
 from pathlib import Path
 from time import time
 from typing import Any, Literal
 
 from localjudge.errors import RETRY_HINTS, InputError, LocaljudgeError, OutOfResource
+
+
+@cache
+def package_version(package: str) -> str:
+    """Return the version that this process has loaded. Reading it takes a millisecond."""
+    return version(package)
 
 
 def parse_toml(content: bytes, file: str, *, hint: str = "correct the file") -> dict[str, Any]:

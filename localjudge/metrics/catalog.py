@@ -157,7 +157,9 @@ def place(name: str) -> tuple[int, int, str]:
         k = parsed[1] or 0
     if k:
         family = f"{family}@k"
-    order = names()
+    order = our_names()
+    if family not in order:
+        order = names()
     if family in order:
         return order.index(family), k, name
     return len(order), k, name

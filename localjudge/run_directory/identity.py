@@ -13,8 +13,7 @@ Equal signatures mean equal numbers.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache, lru_cache
-from importlib.metadata import version
+from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Self
 
@@ -26,6 +25,7 @@ from localjudge.judge.profile import load_profile
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import Metric, get_options
+from localjudge.resources import package_version
 from localjudge.run_directory.jury import NO_DECISIONS
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import NO_MODEL, Combination, JudgeCard, Record, VerdictRule
@@ -336,10 +336,4 @@ def signature(judge: JudgeIdentity, data: DataIdentity) -> str:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of the packages that can change a number."""
-    return {package: _version(package) for package in _PACKAGES}
-
-
-@lru_cache
-def _version(package: str) -> str:
-    """Return the version that this process has loaded. Reading it takes a millisecond."""
-    return version(package)
+    return {package: package_version(package) for package in _PACKAGES}

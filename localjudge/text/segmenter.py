@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
-from importlib.metadata import entry_points, version
+from importlib.metadata import entry_points
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
 from localjudge.errors import InputError
+from localjudge.resources import package_version
 from localjudge.text.character_references import read_characters
 from localjudge.text.user_abbreviations import checked_abbreviations
 from localjudge.types import Span
@@ -84,7 +85,7 @@ class Segmenter:
     @property
     def identity(self) -> dict[str, str]:
         """Everything that affects the sentences. `version` is spaCy's."""
-        identity = {"name": self.pipeline or "localjudge", "version": version("spacy")}
+        identity = {"name": self.pipeline or "localjudge", "version": package_version("spacy")}
         if self.keep_thinking:
             identity["thinking"] = "kept"
         if self.pipeline:

@@ -66,8 +66,8 @@ def update(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     else:
         versions = {package: "99"}
         fake = lambda name: versions.get(name) or metadata.version(name)  # noqa: E731
-        monkeypatch.setattr("localjudge.run_directory.identity._version", fake)
-        monkeypatch.setattr("localjudge.text.segmenter.version", fake)
+        monkeypatch.setattr("localjudge.run_directory.identity.package_version", fake)
+        monkeypatch.setattr("localjudge.text.segmenter.package_version", fake)
 
 
 def notes_on(run: Run, package: str) -> list[str]:

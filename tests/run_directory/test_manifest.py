@@ -209,7 +209,7 @@ def test_a_package_version_changes_the_judge_part(
     before = judge()
     versions = {package: "99"}
     monkeypatch.setattr(
-        "localjudge.run_directory.identity._version",
+        "localjudge.run_directory.identity.package_version",
         lambda name: versions.get(name) or metadata.version(name),
     )
     assert [change.ingredient for change in differences(before, judge())] == [f"versions.{package}"]

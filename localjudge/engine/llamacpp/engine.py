@@ -19,7 +19,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import lru_cache, partial
-from importlib.metadata import version
 from itertools import chain
 from typing import Any
 
@@ -41,6 +40,7 @@ from localjudge.engine.protocol import EngineSettings, EngineStats
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
+from localjudge.resources import package_version
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 
 _NODES_KEPT = 4096
@@ -96,7 +96,7 @@ class LlamaCppEngine:
         return {
             "engine": "llama.cpp",
             **self._loaded.identity,
-            "llguidance": version("llguidance"),
+            "llguidance": package_version("llguidance"),
             "n_ubatch": memory.UBATCH,
             "begin_of_text": bool(self._begin),
         }

@@ -7,7 +7,6 @@ this process    load the model; its bytes still have the recorded checksum
 
 import logging
 from contextlib import ExitStack
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from localjudge.errors import ModelError, OutOfResource
 from localjudge.local_models import parts
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
+from localjudge.resources import package_version
 from localjudge.words import option_name
 
 _ALL_LAYERS = -1
@@ -49,7 +49,7 @@ class LoadedModel(NamedTuple):
         identity = {
             "model_sha256": self.file.sha256,
             "model_size": self.file.size,
-            "llama_cpp_python": version("llama-cpp-python"),
+            "llama_cpp_python": package_version("llama-cpp-python"),
             "llama_cpp": llama_cpp.llama_version().decode(),
             "system": llama_cpp.llama_print_system_info().decode().strip(),
             "n_ctx": self.n_ctx,
