@@ -40,6 +40,7 @@ from localjudge.report.page_data import data_blocks
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.slice_views import slices_table
 from localjudge.report.worst_samples import WorstSample, static_samples, worst_samples
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import (
     MAX_OBJECT_BYTES,
     decoded_object,
@@ -51,7 +52,7 @@ from localjudge.run_directory.label_rows import label_file
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.summary import NEAR
 from localjudge.types import Record
-from localjudge.words import as_typed
+from localjudge.words import as_typed, call
 
 _CONFIG = re.compile(rb'<script type="application/json" id="config">(.*?)</script>', re.DOTALL)
 _STYLES = ("base.css", "page.css", "samples.css", "paper.css")
@@ -83,7 +84,7 @@ def write_report(
 class ReportInputs(Record):
     """Inputs of a report besides the run, sufficient to write it again.
 
-    `baseline` is relative to the run directory, `labels` are the checksums of both label files.
+    `baseline` is relative to the run directory, `labels` are the checksums of all label files.
     """
 
     writer: str
@@ -135,11 +136,14 @@ def writer() -> str:
 
 
 def hash_labels(run: RunRecord, baseline: RunRecord | None) -> tuple[str, ...]:
-    """Return the sha256 of the labels of each run."""
-    runs = [run]
+    """Return the sha256 of the labels of each run, and of those of both together."""
+    directories = [run.directory]
     if baseline is not None:
-        runs.append(baseline)
-    return tuple(label_file(each.directory).sha256 for each in runs)
+        directories.append(baseline.directory)
+        comparison = ComparisonDirectory.of_runs(baseline.directory, run.directory)
+        if comparison is not None:
+            directories.append(comparison.path)
+    return tuple(label_file(directory).sha256 for directory in directories)
 
 
 def page(
@@ -228,7 +232,10 @@ def _compare(run: RunRecord, path: Path) -> ReportCheck:
         written = f"written by {excerpt(inputs.writer)}, this is {writer()}"
         return ReportCheck(note=f"not checked: {written}")
     if inputs.labels != hash_labels(run, baseline):
-        return ReportCheck(note="not checked: written with other labels; write it again")
+        note = (
+            f"not checked: it is older than the labels; write it again: {_command(run, baseline)}"
+        )
+        return ReportCheck(note=note)
     checked = check(
         run,
         gates=inputs.gates,
@@ -240,6 +247,16 @@ def _compare(run: RunRecord, path: Path) -> ReportCheck:
         return ReportCheck(problem="it differs from the page of the run")
     note = "unchanged; its lines on verification and examination cannot be checked"
     return ReportCheck(note=note, is_unchanged=True)
+
+
+def _command(run: RunRecord, baseline: RunRecord | None) -> str:
+    """Return the command that writes the report again."""
+    if baseline is None:
+        return call("report", str(run.directory))
+    comparison = ComparisonDirectory.of_runs(baseline.directory, run.directory)
+    if comparison is not None:
+        return call("report", str(comparison.path), opened="RunPair")
+    return call("report", str(run.directory), "baseline", str(baseline.directory))
 
 
 def _has_parts(path: Path, parts: Iterator[str]) -> bool:

@@ -102,6 +102,29 @@ def test_labels_have_a_box_for_each_of_their_files(pair: RunPair, text: Text) ->
     assert "Labels: 5 rows in new/labels.jsonl, not verified" in page
 
 
+@pytest.mark.parametrize("source", ["joint", "run", "baseline"])
+def test_report_that_is_older_than_labels_is_no_alteration(
+    pair: RunPair, text: Text, source: str
+) -> None:
+    """The page is compared with itself again once it is written with the labels."""
+    label(pair, 30)
+    page = pair.report().read_text()
+    if source == "joint":
+        label(pair, 40)
+    else:
+        labelling = Labelling(getattr(pair, source), "ann", DrawingOptions(sample=5))
+        for _ in range(5):
+            labelling.answer(1)
+    assert pair.certificate(pair.directory.parent / "page.html").problems == ()
+    note = pair.verify(engine=engine()).run.report.note
+    assert "older than the labels" in note
+    assert "RunPair.open(" in note
+    pair.report().write_text(page.replace("faithfulness", "correctness", 1))
+    assert pair.certificate(pair.directory.parent / "page.html").problems == ()
+    pair.report()
+    assert "unchanged" in pair.verify(engine=engine()).run.report.note
+
+
 def test_without_labels_it_says_judge_only(pair: RunPair, text: Text) -> None:
     page = text(pair)
     assert "better" not in page

@@ -89,7 +89,7 @@ def test_reports_that_cannot_be_rebuilt_are_named(run: Run) -> None:
     assert check_report(run).note == "none in the run directory"
     page = run.report().read_text()
     label(run, n=50)
-    assert check_report(run).note.startswith("not checked: written with other labels")
+    assert check_report(run).note.startswith("not checked: it is older than the labels")
     page = run.report().read_text()
     changes: dict[str, Callable[[str], str]] = {
         "not checked: written by localjudge 9.9, this is localjudge": lambda text: _with(
