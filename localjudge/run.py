@@ -27,6 +27,7 @@ from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.judging.judges import JudgeName
+from localjudge.judging.plan import Data
 from localjudge.judging.settings import VerifySettings, takes_settings, without_defaults
 from localjudge.judging.verify import Verification, verify_run
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
@@ -210,6 +211,7 @@ class Run(run_record.RunRecord):
         sample: int | None = None,
         seed: int = 0,
         metrics: Sequence[Metric] = (),
+        data: Data | None = None,
         progress: Progress | bool | None = None,
         **settings: Unpack[VerifySettings],
     ) -> Verification:
@@ -221,6 +223,7 @@ class Run(run_record.RunRecord):
         sample: number of stored questions to ask, drawn by `seed`; None for all. Files and data are
             always checked.
         metrics: your metric objects that the run computed.
+        data: the file or files that the run was made from, to compare with its samples.
 
         Other arguments and errors as in `localjudge.evaluate`.
         """
@@ -231,6 +234,7 @@ class Run(run_record.RunRecord):
             sample=sample,
             seed=seed,
             metrics=metrics,
+            data=data,
             check_report=check_report,
             progress=progress_for(progress),
             **without_defaults(settings),

@@ -18,6 +18,7 @@ from localjudge.analysis.gate_decisions import Undecided
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.judging.judges import JudgeName
+from localjudge.judging.plan import Data
 from localjudge.judging.verify import Verification
 from localjudge.judging.verify_labels import (
     LabelsCheck,
@@ -159,10 +160,11 @@ class RunPair:
         judge: JudgeName | None = None,
         engine: Engine | None = None,
         sample: int | None = None,
+        data: Data | None = None,
         progress: Progress | bool | None = None,
     ) -> PairVerification:
         """Verify both runs, as `Run.verify` does with these arguments, and the joint labels."""
-        how: dict[str, Any] = {"judge": judge, "engine": engine, "sample": sample}
+        how: dict[str, Any] = {"judge": judge, "engine": engine, "sample": sample, "data": data}
         baseline = self.baseline.verify(**how, progress=progress)
         run = self.run.verify(**how, progress=progress)
         comparison = ComparisonDirectory.open(self.directory)

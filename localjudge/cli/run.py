@@ -239,6 +239,13 @@ def _list_metrics(as_json: bool) -> int:
 @command("verify", "localjudge verify runs/data-3f9a1c2e --sample 200")
 @cli.run_argument
 @cli.count_option("--sample", "Repeat N random answers.", least=1)
+@click.option(
+    "--data",
+    type=cli.PATH,
+    multiple=True,
+    metavar="FILE",
+    help="Compare the data file with the samples of RUN. May be repeated.",
+)
 @cli.judge_option("the judge of RUN", together=True)
 @click.option(
     "--accept",
@@ -258,8 +265,8 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
     Adds only the result to RUN. Bits are equal on the same kind of processor; on another one, use
     --accept verdicts. Of a comparison (localjudge run --against), both runs are verified.
 
-    Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted,
-    or verified but the result could not be stored.
+    Exit code: 0 verified; 3 not verified, or FILE gives other samples; 1 the run or its judge
+    cannot be opened; 4 interrupted, or verified but the result could not be stored.
     """
     typed = typed_arguments()
 
@@ -269,6 +276,7 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
                 path,
                 judge=options["judge"],
                 sample=options["sample"],
+                data=options["data"] or None,
                 progress=progress,
                 check_report=check_report,
                 **pick(typed, VerifySettings.__annotations__),
@@ -280,7 +288,7 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
             click.echo(printable(problem), err=True)
         if result.not_stored and result.result != "different":
             return ExitCode.GO_ON_LATER
-        if result.result not in _ACCEPTED[options["accept"]]:
+        if result.result not in _ACCEPTED[options["accept"]] or not result:
             return ExitCode.GATE_MISSED
         return ExitCode.DONE
 

@@ -84,6 +84,8 @@ class Dataset:
     """Number of rows with a conversation as question; only its last turn was read."""
     short_rows: int = 0
     """Number of records of CSV that lack their last cells, which count as empty."""
+    source_sha256: tuple[str, ...] = ()
+    """The sha256 of each file, without data in memory."""
     skipped: int = 0
     problem_count: int = 0
     problems: tuple[str, ...] = ()

@@ -83,7 +83,7 @@ def load(
             table.choose_columns()
         checks = _Checks.by(options)
         dataset = _check_tables(tables, checks, progress)
-        return replace(dataset, encodings=_other_encodings(sources))
+        return replace(dataset, **_describe_sources(sources))
 
 
 def load_pair(
@@ -107,14 +107,12 @@ def load_pair(
             table.choose_columns()
         _check_answers(tables, mapping, against)
         checks = _Checks.by(options)._replace(keeps_numbers=True)
-        encodings = _other_encodings(sources)
+        described = _describe_sources(sources)
         run = _check_tables(tables, checks, progress)
         for table in tables:
             table.replace_response(against)
         baseline = _check_tables(tables, checks, progress)
-        return pair_answers(
-            replace(baseline, encodings=encodings), replace(run, encodings=encodings)
-        )
+        return pair_answers(replace(baseline, **described), replace(run, **described))
 
 
 def _check_answers(tables: Sequence["_Table"], mapping: Mapping[str, str], against: str) -> None:
@@ -171,12 +169,14 @@ def _surveyed(
         yield sources, tables
 
 
-def _other_encodings(sources: Sequence[Source]) -> dict[str, str]:
+def _describe_sources(sources: Sequence[Source]) -> dict[str, Any]:
+    """Return the encodings that are not Unicode, and the checksums of the files."""
     encodings: dict[str, str] = {}
     for source in sources:
         if source.other_encoding is not None:
             encodings[source.name] = source.other_encoding
-    return encodings
+    checksums = tuple(source.sha256 for source in sources)
+    return {"encodings": encodings, "source_sha256": checksums}
 
 
 def _are_files(data: object) -> TypeGuard[Sequence[str | Path]]:

@@ -6,6 +6,7 @@ a problem.
 """
 
 import gzip
+import hashlib
 import io
 import os
 import shutil
@@ -145,6 +146,15 @@ class Source:
                 f"{self.name:.100} cannot be read: {error.strerror or error}",
                 hint="name a file, or - for standard input",
             ) from error
+
+    @property
+    def sha256(self) -> str:
+        """The sha256 (hexadecimal) of the source as it is, packed or not."""
+        digest = hashlib.sha256()
+        with self._stream() as stream:
+            for block in iter(lambda: stream.read(_HEAD_BYTES), b""):
+                digest.update(block)
+        return digest.hexdigest()
 
     def close(self) -> None:
         if self._copy is not None:

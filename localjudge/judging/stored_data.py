@@ -9,6 +9,7 @@ The settings and the judges are in the manifest of a run.
 import heapq
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -180,12 +181,13 @@ def _describe_early_stop(original: RunRecord) -> str:
 
 def _read_dataset(runs: Sequence[RunRecord]) -> Dataset:
     environment = runs[0].manifest.environment
-    return from_samples(
+    dataset = from_samples(
         _samples_in_order(runs),
         sources=environment.sources or ("rows",),
         mapping=environment.mapping,
         skipped=runs[0].summary.skipped_rows,
     )
+    return replace(dataset, source_sha256=environment.source_sha256)
 
 
 def _samples_in_order(runs: Sequence[RunRecord]) -> Iterator[_StoredSample]:

@@ -20,8 +20,10 @@ from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury
 from localjudge.judging.open_jury import JudgeNames, use_jury
+from localjudge.judging.plan import Data
 from localjudge.judging.replay import RepeatedAnswers, RowChange
 from localjudge.judging.stored_data import find_judges, read_run_settings
+from localjudge.judging.verify_data import DataFileCheck, check_data
 from localjudge.judging.verify_files import (
     MAX_PLACES,
     changed_rows,
@@ -60,7 +62,8 @@ class Verification(Record):
     `judge_changes` and `data_changes` list differences from the manifest. `rows` are the changed
     answers, changed verdicts first, then by distance. `altered_requests` counts stored requests
     that differ from the recomputed ones. `files` lists altered files with the first differences.
-    `not_stored` says why the result could not be stored in the run directory.
+    `data_file` says whether other data, which were named, give the samples of the run; it is no
+    part of `result`. `not_stored` says why the result could not be stored in the run directory.
     """
 
     schema_version: int = 1
@@ -79,12 +82,14 @@ class Verification(Record):
     files: dict[str, tuple[str, ...]]
     labels: LabelsCheck = LabelsCheck()
     report: ReportCheck = ReportCheck()
+    data_file: DataFileCheck | None = None
     not_stored: str | None = None
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
 
     def __bool__(self) -> bool:
-        return self.result != "different"
+        is_same = self.data_file is None or bool(self.data_file)
+        return self.result != "different" and is_same
 
     @property
     def other_machine(self) -> bool:
@@ -100,13 +105,15 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
     sample: int | None = None,
     seed: int = 0,
     metrics: Sequence[Metric] = (),
+    data: Data | None = None,
     progress: Progress | None = None,
     check_report: Callable[[RunRecord], ReportCheck] = lambda _: ReportCheck(),
     **where: Any,
 ) -> Verification:
     """Ask the judge again, all questions of the run or `sample` drawn by `seed`, and check files.
 
-    `check_report` checks the report of an otherwise unchanged run. Stores the result in the run
+    `check_report` checks the report of an otherwise unchanged run. `data` are compared with the
+    stored samples, which does not change the result of the run. Stores the result in the run
     directory if it is writable.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
@@ -115,6 +122,9 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
         keys = stored_keys(run.directory / STORE)
         drawn = _draw_keys(keys, sample, seed)
         computed = _find_metrics(run, metrics)
+        data_file = None
+        if data is not None:
+            data_file = check_data(run, data, computed, progress)
         settings = read_run_settings(run.manifest, **{"threads": None, **where})
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
         if engine is None and run.manifest.judge.has_no_model:
@@ -130,7 +140,8 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
             verification = _compare(repeated, jury, labels)
         verification = verification.model_copy(update={"stored_requests": len(keys)})
         verification = _add_report(run, verification, check_report)
-        return _store_result(run, verification, progress)
+        verification = _store_result(run, verification, progress)
+        return verification.model_copy(update={"data_file": data_file})
 
 
 def _draw_keys(keys: Sequence[str], sample: int | None, seed: int) -> list[str]:

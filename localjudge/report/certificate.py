@@ -218,6 +218,7 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
         "name": name,
         "run_name": _name_run(run.directory.resolve()),
         "sources": sources,
+        "source_checksums": list(zip(sources, environment.source_sha256, strict=False)),
         "columns": columns,
         "data": run.manifest.data,
         "judge": run.summary.judge,

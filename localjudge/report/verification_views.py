@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from localjudge.judging.verify import REPORT, Verification
+from localjudge.judging.verify_data import DataFileCheck
 from localjudge.judging.verify_labels import LabelsCheck
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.differences import Difference
@@ -34,10 +35,32 @@ def verification_view(verification: Verification) -> Table:
     lines += _difference_lines("changed in the stored data", verification.data_changes)
     if not changes:
         lines.append("data, requests and result files are unchanged")
+    if verification.data_file is not None:
+        lines.append(_describe_data_file(verification.data_file))
     lines += labels_lines(verification.labels)
     if verification.report.note:
         lines.append(f"{REPORT}: {verification.report.note}")
     return Table(notes=lines)
+
+
+def _describe_data_file(check: DataFileCheck) -> Text:
+    """Return whether data files give the samples of the run, and how their bytes compare."""
+    name = ", ".join(check.files)
+    parts = [f"{name}: gives the {numbered(check.samples, 'sample')} of the run"]
+    if not check:
+        parts = [f"{name}: does not give the samples of the run"]
+    if check.missing:
+        examples = ", ".join(check.examples)
+        if check.missing > len(check.examples):
+            examples += ", ..."
+        parts.append(f"{check.missing:,} of {check.samples:,} are not in it ({examples})")
+    if check.rows != check.rows_read:
+        parts.append(f"{numbered(check.rows, 'usable row')}, the run read {check.rows_read:,}")
+    if check.has_same_bytes is not None:
+        state = "the same bytes as" if check.has_same_bytes else "other bytes than"
+        parts.append(f"{state} when it was judged")
+    style = "green" if check else "red"
+    return safe_text("; ".join(parts), style=style)
 
 
 def _difference_lines(title: str, differences: Sequence[Difference]) -> Iterator[str]:

@@ -115,6 +115,7 @@ class AnswersUsed(ManifestPart):
 class Environment(ManifestPart):
     """Everything that cannot change a number: origin of judge and data, settings, processes.
 
+    `source_sha256` are the checksums of `sources` that are files, in their order.
     `shard_of` is the data of all shards, `drawn_from` the data of a stopped run. `evidence` has
     everything that affects the evidence of verdicts: finder, version and language.
     `columns_sha256` covers the columns of the data that are not fields; results can be sliced by
@@ -124,6 +125,7 @@ class Environment(ManifestPart):
     judge: str | None = None
     judges: tuple[str, ...] = Field(default=(), strict=False)
     sources: tuple[str, ...] = Field(default=(), strict=False)
+    source_sha256: tuple[str, ...] = Field(default=(), strict=False)
     samples_read: NonNegativeInt
     skipped_rows: NonNegativeInt = 0
     mapping: dict[str, str] = Field(default_factory=dict)

@@ -68,6 +68,23 @@ def test_report_has_both_runs_and_verify_checks_it(call: Call) -> None:
     assert "report.html: unchanged" in output
 
 
+def test_verify_compares_a_data_file_with_both_runs(call: Call) -> None:
+    """`made` has rows in memory, so no bytes to compare. One question is changed."""
+    rows = []
+    for number in range(6):
+        texts = {"user_input": f"Where {number}?", "retrieved_contexts": [RAIN]}
+        rows.append({"id": f"q{number}", **texts, "old": KING, "new": RAIN, "topic": number % 2})
+    write_rows("data.jsonl", *rows)
+    code, output, _ = call("verify", "cmp", "--quiet", "--data", "data.jsonl")
+    assert code == 0
+    assert output.count("data.jsonl: gives the 6 samples") == 2
+    write_rows("data.jsonl", *rows[1:], {**rows[0], "user_input": "Who?"})
+    code, output, _ = call("verify", "cmp", "--quiet", "--data", "data.jsonl")
+    assert code == 3
+    assert output.count("1 of 6") == 2
+    assert output.count("bit-identical") == 2
+
+
 @pytest.mark.parametrize("changed", ["old", "new"])
 def test_verify_ends_with_the_worse_of_both_results(call: Call, changed: str) -> None:
     scores = Path("cmp") / changed / "scores.jsonl"
