@@ -37,11 +37,16 @@ class PooledShare(Record):
 
 def pooled_shares(run: RunRecord) -> dict[str, PooledShare]:
     """Return the share of each metric with fractions, unless too many of its samples failed."""
-    rows = _read_counts(run)
     shares = {}
-    for name, counts in rows.items():
+    for name, counts in _read_counts(run).items():
         groups, ones, units = counts.T
-        shares[name] = _pool(run, groups, ones, units)
+        clusters = np.unique(groups, return_inverse=True)[1]
+        share = share_interval(ones, units, clusters)
+        ci95 = share.ci95
+        # The size of the largest sample to come is unknown, so no confidence sequence is valid.
+        if run.sampling.optional_stopping:
+            ci95 = None
+        shares[name] = PooledShare(share=share.mean, ci95=ci95, units=share.n, samples=len(ones))
     return shares
 
 
@@ -68,13 +73,3 @@ def _read_counts(run: RunRecord) -> dict[str, Counts]:
         if flat:
             rows[name] = np.array(flat, dtype=np.int64).reshape(-1, 3)
     return rows
-
-
-def _pool(run: RunRecord, groups: Counts, ones: Counts, units: Counts) -> PooledShare:
-    clusters = np.unique(groups, return_inverse=True)[1]
-    share = share_interval(ones, units, clusters)
-    ci95 = share.ci95
-    # The size of the largest sample to come is unknown, so that no confidence sequence is valid.
-    if run.sampling.optional_stopping:
-        ci95 = None
-    return PooledShare(share=share.mean, ci95=ci95, units=share.n, samples=len(ones))

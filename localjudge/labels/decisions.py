@@ -162,7 +162,12 @@ class Decisions:
         Missing ones are from the annotator with the most. One entry if no statement is disputed. An
         adjudicated label replaces the annotators' labels.
         """
-        labels_by_key = {key: self._settle(key) for key in keys}
+        labels_by_key: dict[str, dict[str, Label]] = {}
+        for key in keys:
+            labels_by_key[key] = self.labels[key]
+            if key in self.settled:
+                _, adjudicated = self.settled[key]
+                labels_by_key[key] = dict.fromkeys(self.labels[key], adjudicated)
         disputing: set[str] = set()
         for labels in labels_by_key.values():
             if is_disputed(labels):
@@ -172,23 +177,9 @@ class Decisions:
         for name in names:
             by_name[name] = {}
             for key, labels in labels_by_key.items():
-                label = labels.get(name)
-                if label is None:
-                    label = self._label_of_most_active(labels)
-                by_name[name][key] = float(label)
+                annotator = next(each for each in (name, *self.annotators) if each in labels)
+                by_name[name][key] = float(labels[annotator])
         return by_name
-
-    def _settle(self, key: str) -> dict[str, Label]:
-        """Return the labels of a statement by annotator, all equal if the dispute is settled."""
-        labels = self.labels[key]
-        if key not in self.settled:
-            return labels
-        _, adjudicated = self.settled[key]
-        return dict.fromkeys(labels, adjudicated)
-
-    def _label_of_most_active(self, labels: Mapping[str, Label]) -> Label:
-        """Return the label by the annotator with the most labels in all."""
-        return next(labels[name] for name in self.annotators if name in labels)
 
 
 def _role(row: LabelRow) -> _Role:

@@ -128,9 +128,9 @@ def draw_statements(
     verdict_ids = first_verdicts(frames.values())
     keys = list(verdict_ids)
     numbers = {key: number for number, key in enumerate(keys)}
-    p_yes = _read_answers(frames.values(), numbers)
-    sizes = drawing_sizes(_combine_weights(frames.values(), numbers), p_yes)
-    strata = _list_kinds(frames.values(), numbers) * _STRATA + strata_by_score(p_yes, _STRATA)
+    weights, p_yes, kinds = _describe_statements(frames.values(), numbers)
+    sizes = drawing_sizes(weights, p_yes)
+    strata = kinds * _STRATA + strata_by_score(p_yes, _STRATA)
     if by is not None:
         factors, slices = _slices(sizes, frames.values(), numbers, by)
         sizes = sizes * factors
@@ -158,41 +158,27 @@ def _check_drawing(count: int, seed: int) -> None:
         )
 
 
-def _combine_weights(frames: Iterable[UnitFrame], numbers: Mapping[str, int]) -> Floats:
-    """Return the root of the sum of squared weights in all metrics (statements,)."""
+def _describe_statements(
+    frames: Iterable[UnitFrame], numbers: Mapping[str, int]
+) -> tuple[Floats, Floats, Indices]:
+    """Return the weights, the probabilities and the metrics of the statements (statements,).
+
+    A weight is the root of the sum of squared weights in all metrics. Metrics are bits.
+    """
     squares = np.zeros(len(numbers))
-    for frame in frames:
-        statements, units = _list_units(frame, numbers)
-        squares += np.bincount(statements, frame.weights[units], len(numbers)) ** 2
-    weights: Floats = np.sqrt(squares)
-    return weights
-
-
-def _read_answers(frames: Iterable[UnitFrame], numbers: Mapping[str, int]) -> Floats:
-    """Return the probabilities (statements,)."""
     p_yes = np.zeros(len(numbers))
-    for frame in frames:
-        statements, units = _list_units(frame, numbers)
-        p_yes[statements] = frame.p_yes[units]  # a judge gives equal answers to equal questions
-    return p_yes
-
-
-def _list_kinds(frames: Iterable[UnitFrame], numbers: Mapping[str, int]) -> Indices:
-    """Return the set of metrics of each statement, as bits (statements,)."""
     kinds = np.zeros(len(numbers), dtype=np.intp)
     for bit, frame in enumerate(frames):
+        statements: list[int] = []
+        units: list[int] = []
+        for key, units_of_statement in frame.by_key.items():
+            statements += [numbers[key]] * len(units_of_statement)
+            units += units_of_statement
+        squares += np.bincount(statements, frame.weights[units], len(numbers)) ** 2
+        p_yes[statements] = frame.p_yes[units]  # a judge gives equal answers to equal questions
         kinds[[numbers[key] for key in frame.by_key]] += 1 << bit
-    return kinds
-
-
-def _list_units(frame: UnitFrame, numbers: Mapping[str, int]) -> tuple[list[int], list[int]]:
-    """Return the statement and the index of each unit with a statement."""
-    statements: list[int] = []
-    units: list[int] = []
-    for key, units_of_statement in frame.by_key.items():
-        statements += [numbers[key]] * len(units_of_statement)
-        units += units_of_statement
-    return statements, units
+    weights: Floats = np.sqrt(squares)
+    return weights, p_yes, kinds
 
 
 def draw_disputed(frames: Mapping[str, UnitFrame], keys: Iterable[str]) -> Drawing:

@@ -231,7 +231,14 @@ class LabelCounts(Record):
     @property
     def without_disputes(self) -> str:
         """`in_words` without the number of statements on which annotators differ."""
-        noun, predicate = self._words
+        headline = get_about(catalog.ours(self.metric)).headline
+        _, _, rest = headline.partition("{} of the ")
+        noun, _, predicate = rest.partition(" ")
+        if not (self.is_share and predicate):
+            noun = "statements"
+            predicate = "have the label 1"
+        elif noun == "sentences":
+            noun = "statements"
         return f"{self.supported:,} of {self.labelled:,} labelled {noun} {predicate}"
 
     @property
@@ -244,18 +251,6 @@ class LabelCounts(Record):
             p_value = f"p < {SMALLEST_SHOWN:g}"
         judge = f"the judge says {self.supported_by_judge:,} ({p_value})"
         return f"the labels contradict the judge: {self.in_words}, {judge}"
-
-    @property
-    def _words(self) -> tuple[str, str]:
-        """Noun and predicate of the metric's headline, or general words."""
-        headline = get_about(catalog.ours(self.metric)).headline
-        _, _, rest = headline.partition("{} of the ")
-        noun, _, predicate = rest.partition(" ")
-        if not (self.is_share and predicate):
-            return "statements", "have the label 1"
-        if noun == "sentences":
-            noun = "statements"
-        return noun, predicate
 
 
 def are_too_many(passed_over: int, counts: LabelCounts | None) -> bool:

@@ -186,17 +186,12 @@ def list_passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> s
         for key, statement in statements.items():
             if first_drawing[key] == (name, frame) and key in decisions.human:
                 last = max(last, statement.draw_index)
-        if last:
-            shown |= _list_shown(name, frame, frames, last)
+        if not last:
+            continue
+        drawing = draw_again(name, frames, last)
+        if drawing is not None and drawing.frame == frame:
+            shown.update(each.key for each in drawing.statements if each.draw_index <= last)
     return shown - decisions.human.keys()
-
-
-def _list_shown(name: str, frame: str, frames: Mapping[str, UnitFrame], last: int) -> set[str]:
-    """Return the statements of a drawing up to a number, if these frames reproduce it."""
-    drawing = draw_again(name, frames, last)
-    if drawing is None or drawing.frame != frame:
-        return set()
-    return {statement.key for statement in drawing.statements if statement.draw_index <= last}
 
 
 def carry_over(drawing: Drawing, draw_index: int, decisions: Decisions) -> list[LabelRow]:

@@ -122,7 +122,8 @@ def _read_sheets(
         if not Path(source).is_dir():
             labels, remarks = read_sheet(source)
             sheets[source] = (labels, remarks)
-            answers[source] = _list_answers(labels, source, annotator, stored)
+            named = _name_annotators(labels, source, annotator, stored)
+            answers[source] = {_as_answer(label) for label in named if label.is_answered}
     return sheets, answers
 
 
@@ -141,14 +142,6 @@ def _refuse_damaged_names(sheets: Iterable[Sequence[SheetLabel]], stored: Decisi
                 f"{shorten_name(name)}, damaged by another encoding",
                 hint="correct the name in the column annotator, or save the sheet as UTF-8",
             )
-
-
-def _list_answers(
-    sheet: Sequence[SheetLabel], source: str | Path, annotator: str | None, decisions: Decisions
-) -> set[_Answer]:
-    """Return the answers in a sheet, without empty cells."""
-    labels = _name_annotators(sheet, source, annotator, decisions)
-    return {_as_answer(label) for label in labels if label.is_answered}
 
 
 def _as_answer(label: SheetLabel) -> _Answer:

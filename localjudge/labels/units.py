@@ -82,18 +82,14 @@ class UnitFrame:
                 break
             labels.append(verdict.label)
             p_yes.append(np.nan if verdict.p_yes is None else verdict.p_yes)
-        self._note_shares(evaluation.outcome, labels)
-        if labels:
-            sample = _SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes)
-            self._samples.append(sample)
-
-    def _note_shares(self, outcome: Scored, labels: Sequence[int]) -> None:
-        """Rule out the shares of 1 or of 0 as the score, if this score is another number."""
-        score = (outcome.numerator, outcome.denominator)
+        score = (evaluation.outcome.numerator, evaluation.outcome.denominator)
         if score != (sum(labels), len(labels)):
             self._shares.discard("ones")
         if score != (len(labels) - sum(labels), len(labels)):
             self._shares.discard("zeros")
+        if labels:
+            sample = _SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes)
+            self._samples.append(sample)
 
     def among(self, clusters: Mapping[str, int]) -> "UnitFrame":
         """Return the part with these samples, in the given clusters."""

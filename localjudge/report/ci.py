@@ -80,16 +80,13 @@ def _junit(cases: Mapping[str, _Problem], properties: Mapping[str, str]) -> str:
         attributes = {"classname": "localjudge.gates", "name": _xml_text(name)}
         case = ElementTree.SubElement(suite, "testcase", attributes)
         if problem:
-            _add_problem(case, name, problem)
+            element, kind, message = problem
+            attributes = {"type": kind, "message": _xml_text(message)}
+            details = ElementTree.SubElement(case, element, attributes)
+            details.text = _xml_text(f"{name}: {message}")
     ElementTree.indent(suites)
     text = ElementTree.tostring(suites, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
-
-
-def _add_problem(case: ElementTree.Element, name: str, problem: tuple[str, str, str]) -> None:
-    element, kind, message = problem
-    attributes = {"type": kind, "message": _xml_text(message)}
-    ElementTree.SubElement(case, element, attributes).text = _xml_text(f"{name}: {message}")
 
 
 def _xml_text(text: str) -> str:

@@ -72,19 +72,14 @@ def write_difference_certificate(
         run = RunRecord.open(directory, check=False)
         refuse_own_file(run, path)
         runs.append(run)
-    _refuse_file_of_comparison(comparison, path)
-    messages = Messages(language)
-    values = _values(comparison, runs, title, messages, gates)
-    return write_values(path, "difference.html", values, messages, when)
-
-
-def _refuse_file_of_comparison(comparison: ComparisonDirectory, path: Path) -> None:
-    """Raise InputError for a file beside both runs that belongs to the comparison."""
     target = path.resolve()
     is_here = target.parent == comparison.path.resolve()
     if is_here and target.name.casefold() in _OWN_FILES:
         hint = "name another file for the certificate"
         raise InputError(f"{path} is a file of the comparison", hint=hint)
+    messages = Messages(language)
+    values = _values(comparison, runs, title, messages, gates)
+    return write_values(path, "difference.html", values, messages, when)
 
 
 def _values(

@@ -187,18 +187,14 @@ def _context_values(contexts: Sequence[Context] | None) -> list[str | dict[str, 
         if _is_plain(context):
             values.append(context.text)
         else:
-            values.append(_context_object(context))
+            parts = {
+                "id": context.id,
+                "text": context.text,
+                "score": context.score,
+                "meta": context.meta or None,
+            }
+            values.append({name: value for name, value in parts.items() if value is not None})
     return values
-
-
-def _context_object(context: Context) -> dict[str, Any]:
-    values = {
-        "id": context.id,
-        "text": context.text,
-        "score": context.score,
-        "meta": context.meta or None,
-    }
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _context_struct(context: str | Mapping[str, Any]) -> dict[str, Any]:

@@ -174,10 +174,16 @@ def _details(sample: Sample, score: ScoreRow, verdicts: Sequence[_LabelledVerdic
     explanation = ""
     if score.status == "scored":
         explanation = explain_score(score, rows)
+    labelled: list[list[Any]] = []
+    for row, statement in verdicts:
+        values = _verdict_values(sample, row)
+        if statement is not None:
+            values += [statement.remark_on(row), statement.contradicts(row)]
+        labelled.append(values)
     details: Values = {
         "outcome": describe_score(score),
         "why": explanation,
-        "verdicts": [_labelled_values(sample, row, statement) for row, statement in verdicts],
+        "verdicts": labelled,
     }
     if any(row.evidence for row in rows):
         texts = context_texts(sample.retrieved_contexts)
@@ -243,15 +249,6 @@ def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
         _rounded(verdict.p_yes),
         remark_on(verdict),
     ]
-
-
-def _labelled_values(
-    sample: Sample, row: VerdictRow, statement: LabelledStatement | None
-) -> list[Any]:
-    values = _verdict_values(sample, row)
-    if statement is None:
-        return values
-    return [*values, statement.remark_on(row), statement.contradicts(row)]
 
 
 def _largest_certainty(run: RunRecord, verdicts: Iterable[_LabelledVerdict]) -> float | None:

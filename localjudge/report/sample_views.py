@@ -291,21 +291,17 @@ def remark_on(verdict: VerdictRow) -> str | None:
 def _remark(verdict: VerdictRow) -> str | None:
     if verdict.error:
         return verdict.error
-    window = ""
+    parts: list[str] = []
     if verdict.window is not None:
-        window = f"read in parts, part {verdict.window + 1} decides"
-    parts = filter(None, (window, _describe_judges(verdict), verdict.reason))
+        parts.append(f"read in parts, part {verdict.window + 1} decides")
+    if verdict.judges:
+        judges = ", ".join(f"{name} {number(p_yes)}" for name, p_yes in verdict.judges.items())
+        if is_divided(verdict.judges):
+            judges = f"the judges disagree: {judges}"
+        parts.append(judges)
+    if verdict.reason:
+        parts.append(verdict.reason)
     return ", ".join(parts) or None
-
-
-def _describe_judges(verdict: VerdictRow) -> str:
-    """Return `lexical 0.810, reader 0.780`, and whether they disagree."""
-    if not verdict.judges:
-        return ""
-    parts = ", ".join(f"{name} {number(p_yes)}" for name, p_yes in verdict.judges.items())
-    if is_divided(verdict.judges):
-        return f"the judges disagree: {parts}"
-    return parts
 
 
 def format_verdict(verdict: VerdictRow) -> str:

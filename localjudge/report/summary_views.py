@@ -77,7 +77,7 @@ def summary_view(
 def _mean_rows(
     run: RunRecord, name: str, labels: RunLabels | None, *, with_expected: bool
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the headline of a metric, then other means if labels correct it."""
+    """Yield the mean to quote of a metric, then other means if labels correct it."""
     summary = run.summary.metrics[name]
     counts = (f"{summary.scored:,}", f"{summary.undefined:,}", f"{summary.failed:,}")
     if labels is None:
@@ -88,7 +88,9 @@ def _mean_rows(
         return
     corrected = labels.corrected.get(name)
     quoted = quote_mean(summary, corrected)
-    label_cell = _labels_cell(corrected)
+    label_cell = ""
+    if corrected is not None:  # labels that cannot correct a mean are not counted
+        label_cell = corrected.in_words.removesuffix(" labels").removesuffix(" label")
     yield name, *interval_cells(quoted), label_cell, *counts
     if corrected is None or quoted.basis == "judge":
         return
@@ -98,16 +100,6 @@ def _mean_rows(
     yield "  judge only", *interval_cells(summary), "", *blanks
     if corrected.labels_alone:
         yield "  labels only", *interval_cells(corrected.labels_alone), label_cell, *blanks
-
-
-def _labels_cell(corrected: CorrectedMean | None) -> str:
-    """Return `50`, or `50 of 63` between two looks.
-
-    Labels that cannot correct a mean are not counted.
-    """
-    if corrected is None:
-        return ""
-    return corrected.in_words.removesuffix(" labels").removesuffix(" label")
 
 
 def contradictions(labels: RunLabels, metric: str | None = None) -> list[str]:

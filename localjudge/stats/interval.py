@@ -174,7 +174,10 @@ def statistic_intervals(
     infinite. Raises ValueError for no rows, unequal lengths or a wrong result shape, and the errors
     of the statistics.
     """
-    labels, scores, weights = _checked_arrays(rows)
+    labels, scores, weights = rows.arrays()
+    is_flat = labels.ndim == 1 and len(labels) > 0
+    if not is_flat or scores.shape[:1] != labels.shape or scores.ndim not in (1, 2):
+        raise ValueError(f"labels and scores have shapes {labels.shape} and {scores.shape}")
     groups = canonical_groups([labels, *np.atleast_2d(scores.T), weights], rows.clusters)
     order = np.concatenate(groups)
     ordered = LabelledScores(labels[order], scores[order], weights[order])
@@ -387,14 +390,6 @@ def _grid_shares(values: Floats, counts: Counts) -> Counts:
     np.add.at(shares, point, ((1 << _PART_BITS) - part) * counts)
     np.add.at(shares, point + 1, part * counts)
     return shares[:-1]
-
-
-def _checked_arrays(rows: LabelledScores) -> tuple[Floats, Floats, Floats]:
-    labels, scores, weights = rows.arrays()
-    is_flat = labels.ndim == 1 and len(labels) > 0
-    if not is_flat or scores.shape[:1] != labels.shape or scores.ndim not in (1, 2):
-        raise ValueError(f"labels and scores have shapes {labels.shape} and {scores.shape}")
-    return labels, scores, weights
 
 
 def _resample(
