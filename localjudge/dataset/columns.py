@@ -106,9 +106,7 @@ ID_COLUMNS = {
 
 _ALL_NAMES = _all_names(ALIASES, LOOSE_NAMES)
 _FIELD_OF_LOOSE_NAME = {name: field for field in LOOSE_NAMES for name in LOOSE_NAMES[field]}
-_EXPECTED = frozenset(
-    {"expectations", "reference_outputs", "reference", "reference.answer", "reference.output"},
-)
+_EXPECTED = frozenset({"expectations", "reference_outputs", *ALIASES["reference"]})
 _LETTER = re.compile(r"[^\W\d_]")
 _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
 """Two words, or a letter of a script that may have no spaces."""
@@ -306,7 +304,7 @@ def _looks_like(field: str, value: Any) -> bool:
         has_words = any(map(_WORDS.search, texts))
         return has_words or any(_looks_like(field, message) for message in messages)
     if isinstance(value, Mapping):
-        value = value.get("content")
+        value = value.get("content", value.get("text"))
     return isinstance(value, str) and bool(_LETTER.search(value))
 
 

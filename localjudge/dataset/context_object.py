@@ -11,7 +11,7 @@ from typing import Any
 
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import Report, check_id, check_text, check_writable, describe
-from localjudge.dataset.text_keys import find_texts, has_named_text
+from localjudge.dataset.text_keys import find_texts, has_named_text, is_collection
 from localjudge.words import option
 
 TEXT_KEYS = ("text", "content", "page_content")
@@ -143,6 +143,8 @@ def _hint(value: Mapping[str, Any], field: str, column: str) -> str:
     if not value:
         return ""
     paths = find_texts(value, column) or [f"{column}.KEY"]
+    if is_collection(value):
+        paths = [f"{column}[]"]
     if len(paths) == 1:
         return f" (for the text under another key: {option_to_map(field, paths[0])})"
     choices = ", or ".join(option_to_map(field, path) for path in paths[:_MAX_HINTS])

@@ -158,6 +158,7 @@ def test_an_ambiguous_column_without_texts_is_ignored(column: str, value: Any) -
     [
         ("prediction", ["It is in Ulm.", "It is there."], "prediction.0"),
         ("completion", [{"answer": "In Ulm.", "content": "It is."}], "completion.0.content"),
+        ("completion", [{"text": "It is.", "index": 0}], "completion.0.text"),
         ("outputs", [{"answer": "It is in Ulm."}], "outputs.0.answer"),
     ],
 )
@@ -166,8 +167,9 @@ def test_an_answer_in_a_list_is_refused_with_the_mapping_that_reads_it(
 ) -> None:
     """Without `reference`, `outputs` would be LangSmith's right answer."""
     row = {"question": "Where?", "reference": "In Ulm.", column: values}
-    with pytest.raises(DataError, match=f"{column}: found a list .*{path}'"):
-        load([row])
+    for reference in ("reference", "ground_truth", "expected_output"):
+        with pytest.raises(DataError, match=f"{column}: found a list .*{path}'"):
+            load([{"question": "Where?", reference: "In Ulm.", column: values}])
     assert load([row], mapping={"response": path}).samples[0].response
 
 

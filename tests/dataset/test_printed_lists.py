@@ -343,8 +343,12 @@ def test_a_printed_object_of_texts_is_refused_like_the_object(tmp_path: Path, te
 
 
 def test_a_printed_object_of_files_in_a_list_is_refused() -> None:
-    with pytest.raises(DataError, match=r"contexts\[1\]: found an object with the keys a.pdf"):
-        load([{"question": "q", "contexts": ["It rains.", "{'a.pdf': 'It is in Ulm.'}"]}])
+    row = {"question": "q", "contexts": ["{'a.pdf': 'It is in Ulm.'}", {"b.pdf": "It rains."}]}
+    with pytest.raises(DataError, match=r"contexts\[0\]: .* keys a.pdf.*'contexts\[\]\[\]'"):
+        load([row])
+    sample = load([row], mapping={"retrieved_contexts": "contexts[][]"}).samples[0]
+    texts = [context.text for context in sample.retrieved_contexts or ()]
+    assert texts == ["It is in Ulm.", "It rains."]
 
 
 def test_texts_of_a_list_that_are_all_printed_in_json_are_read() -> None:
