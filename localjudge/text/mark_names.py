@@ -104,7 +104,7 @@ _BEFORE_FOOTNOTE = re.compile(
     rf"(?P<stop>[.!?…।॥۔؟])(?P<closed>{_CLOSERS})\Z"
 )
 _AFTER_FOOTNOTE = re.compile(r"\s*\Z|[ \t]*[\r\n]|\s+[\"“„«‘(\[*_¿¡]{0,3}(?P<next>[^\W\d_]+)")
-_NUMBER_BEFORE = re.compile(r"(?P<noun>\S+)\s(?:\d{3,4}|\d{1,3}(?:,\d{3})+)\.\Z")
+_NUMBER_BEFORE = re.compile(r"(?P<noun>\S+)\s(?:\d{4}|\d{1,3}(?:,\d{3})+)\.\Z")
 _INITIALS = re.compile(r"(?:[A-Z]\.)+[A-Z]")
 
 _INDEXED = re.compile(r"(?P<path>[\w$]+(?:\.[\w$]+)*)\Z")
