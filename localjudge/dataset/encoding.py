@@ -274,7 +274,7 @@ def _describe(encoding: str, text: str) -> _Reading:
         words[word.lower()] += 1
         if word.isascii():
             continue
-        is_mixed = _is_mixed(word)
+        is_mixed = len({_script(letter) for letter in word}) > 1
         for position, letter in enumerate(word):
             if letter.isascii():
                 continue
@@ -293,12 +293,6 @@ def _describe(encoding: str, text: str) -> _Reading:
         else:
             fine += 1
     return _Reading(encoding, text, words, marks, fine, odd, is_small)
-
-
-def _is_mixed(word: str) -> bool:
-    """Return whether a word has letters of two scripts."""
-    scripts = {_script(letter) for letter in word}
-    return len(scripts) > 1
 
 
 def _script(letter: str) -> str:

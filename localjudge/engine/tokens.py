@@ -96,7 +96,12 @@ class ChatTemplate(NamedTuple):
 
         The conversation is the longest one that the template can render.
         """
-        conversations = [_mark_messages(roles) for roles in _CONVERSATIONS]
+        conversations: list[list[dict[str, str]]] = []
+        for roles in _CONVERSATIONS:
+            marked = []
+            for place, role in enumerate(roles):
+                marked.append({"role": role, "content": f"{_MARKER}-{place}"})
+            conversations.append(marked)
         prompts, _ = self._render(conversations)
         for messages, prompt in zip(conversations, prompts, strict=True):
             marks = [message["content"] for message in messages]
@@ -328,14 +333,6 @@ def _only_prompt(prompts: Sequence[_Prompt]) -> str:
     if "error" in prompt:
         raise _unusable(prompt["error"])
     return prompt["text"]
-
-
-def _mark_messages(roles: Sequence[str]) -> list[dict[str, str]]:
-    """Return a conversation of these roles, with a different mark as each message."""
-    messages = []
-    for place, role in enumerate(roles):
-        messages.append({"role": role, "content": f"{_MARKER}-{place}"})
-    return messages
 
 
 @cache

@@ -6,8 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from localjudge.engine.constraints import Choice, Constraints
-from localjudge.engine.decoding import ConstrainedAnswer, nearest_label, read_verdict
+from localjudge.engine.decoding import (
+    Choice,
+    ConstrainedAnswer,
+    Constraints,
+    nearest_label,
+    read_verdict,
+)
 from localjudge.judge import answer_grammars as grammars
 from tests.engine.conftest import OpenVocabulary
 

@@ -10,8 +10,7 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from localjudge import model_registry
-from localjudge.engine.constraints import Choice
-from localjudge.engine.decoding import greedy, nearest_label, read_verdict
+from localjudge.engine.decoding import Choice, greedy, nearest_label, read_verdict
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.self_check import SelfCheckResult
 from localjudge.engine.protocol import EngineSettings

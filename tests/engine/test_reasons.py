@@ -4,8 +4,14 @@ import re
 import numpy as np
 import pytest
 
-from localjudge.engine.constraints import Choice, Constraints
-from localjudge.engine.decoding import ConstrainedAnswer, greedy, nearest_label, read_verdict
+from localjudge.engine.decoding import (
+    Choice,
+    ConstrainedAnswer,
+    Constraints,
+    greedy,
+    nearest_label,
+    read_verdict,
+)
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.errors import ModelError
 from localjudge.judge import answer_grammars as grammars

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import random_model
 
-from localjudge.engine.constraints import Constraints
-from localjudge.engine.decoding import ConstrainedAnswer
+from localjudge.engine.decoding import ConstrainedAnswer, Constraints
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.tokens import Vocabulary

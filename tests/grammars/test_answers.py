@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import resources
-from localjudge.engine.constraints import Constraints
-from localjudge.engine.decoding import ConstrainedAnswer
+from localjudge.engine.decoding import ConstrainedAnswer, Constraints
 from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import answer_grammars as grammars
 from tests.engine.conftest import open_vocabulary_file

@@ -22,8 +22,7 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
-from localjudge.engine.constraints import CompiledGrammar, Constraints
-from localjudge.engine.decoding import ConstrainedAnswer
+from localjudge.engine.decoding import CompiledGrammar, ConstrainedAnswer, Constraints
 from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.context import KVCache
 from localjudge.engine.llamacpp.loading import load
