@@ -210,9 +210,9 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
     mapping = run.manifest.environment.mapping
     columns = [f"{field}: {mapping[field]}" for field in _JUDGED_FIELDS if field in mapping]
     checked_files: list[str] = []
-    for name in (MANIFEST, STORE, SUMMARY, *row_files(with_evidence=run.has_evidence), LABELS):
-        if (run.directory / name).exists():
-            checked_files.append(name)
+    for file in (MANIFEST, STORE, SUMMARY, *row_files(with_evidence=run.has_evidence), LABELS):
+        if (run.directory / file).exists():
+            checked_files.append(file)
     return {
         "title": title or ", ".join(sources)[:_LETTERS_OF_TITLE] or name,
         "name": name,

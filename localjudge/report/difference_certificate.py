@@ -183,7 +183,7 @@ def _describe_change(
         basis = messages.plain("certificate.corrected", labels=given)
     elif change.is_withheld and change.corrected:
         basis = messages.plain("certificate.by_labels", n=change.corrected.labelled)
-    scores = change.scores
+    scores = change.judged
     judges: tuple[float | None, ...] = (None, None, None)
     if scores:
         judges = (scores.before, scores.after, scores.difference)

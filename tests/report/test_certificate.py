@@ -61,6 +61,7 @@ def test_a_certificate_names_result_inputs_labels_and_commands(run: Run, text: T
     ones = sum(row.human == 1 for row in label_file(run.directory).rows)
     assert f"ann (40, {ones} yes); labels from " in page
     assert f"sha256 of labels.jsonl {file_sha256(run.directory / LABELS)}" in page
+    assert "Obtain the run directory run, which contains the texts" in page
     assert "localjudge verify run" in page
     assert "localjudge report run --certificate again.html --title 'Help desk <autumn>'" in page
 

@@ -65,13 +65,15 @@ def text(tmp_path: Path) -> Text:
 def test_certificate_has_difference_labels_verification_and_commands(
     pair: RunPair, text: Text
 ) -> None:
-    """80 statements, all labelled: 0 for A and 1 for B; the judge sees no difference."""
+    """80 statements, all labelled: 0 for A and 1 for B; the judge says .6 to each, as in tables."""
     label(pair)
     assert pair.verify(engine=engine())
     page = text(pair, gates=["faithfulness.delta>=0.5"])
     assert "B is better than A in faithfulness: the difference is +1.000 (" in page
     assert "corrected by 80 labels of 1 person" in page
     assert "A: old, B: new" in page
+    assert "0.6000.6000.000" in page.replace(" ", "")
+    assert "sha256 of old/manifest.json" in page
     assert "40 pairs of answers" in page
     assert page.count("Verified on") == 2
     assert "faithfulness.delta>=0.5passed" in page
