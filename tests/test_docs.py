@@ -62,7 +62,8 @@ OPTIONS_OF_OTHERS = {
     *("--address", "--disable-usage-stats", "--generate", "--head", "--node-ip-address"),  # ray
     "--port",  # ray
     *("--ctstate", "--dport"),  # iptables
-    *("--again", "--corrected", "--data", "--limit", "--samples", "--table"),  # our scripts
+    # Our scripts.
+    *("--again", "--corrected", "--data", "--limit", "--predict", "--samples", "--table"),
 }
 
 
