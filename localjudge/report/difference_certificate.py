@@ -197,6 +197,7 @@ def _describe_change(
         "before": judges[0],
         "after": judges[1],
         "judges_difference": _sign(judges[2], messages),
+        "is_expected": change.judged != change.scores,
         "obstacles": list(comparison.obstacles(name).values()),
     }
 

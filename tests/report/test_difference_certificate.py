@@ -127,6 +127,25 @@ def test_report_that_is_older_than_labels_is_no_alteration(
     assert "unchanged" in pair.verify(engine=engine()).run.report.note
 
 
+def test_the_judge_s_means_are_those_of_the_quoted_difference(tmp_path: Path, text: Text) -> None:
+    """20 pairs, .7 before and .9 after: all verdicts are 1, and expected scores differ by .2."""
+    rows = []
+    for number in range(20):
+        row = {"user_input": f"Why {number}?", "retrieved_contexts": [SECRET]}
+        rows.append({**row, "old": f"Bad {number}.", "new": f"Good {number}."})
+    script = {f"Bad {number}.": 0.7 for number in range(20)}
+    unsure = ScriptedEngine(script, default=0.9)
+    how: dict[str, Any] = {"mapping": {"response": "new"}, "metrics": ["faithfulness"]}
+    pair = evaluate_pair(rows, "old", out=tmp_path / "pair", engine=unsure, **how)
+    page = text(pair)
+    assert "+0.200" in page
+    assert "0.7000.900+0.200" in page  # cells of a row
+    assert "expected scores" in page
+    certain = ScriptedEngine(dict.fromkeys(script, 0.0), default=1.0)
+    pair = evaluate_pair(rows, "old", out=tmp_path / "certain", engine=certain, **how)
+    assert "expected scores" not in text(pair)
+
+
 def test_without_labels_it_says_judge_only(pair: RunPair, text: Text) -> None:
     page = text(pair)
     assert "better" not in page
