@@ -70,7 +70,7 @@ def find_messages(value: Any) -> Sequence[Any] | None:
 
 def looks_like_messages(text: str) -> bool:
     """Return whether a text is a printed conversation, perhaps in a form that cannot be read."""
-    if text.count(_CHATML) > 1 or _TEMPLATE.match(text) or _dialogue().search(text):
+    if text.count(_CHATML) > 1 or _TEMPLATE.match(text) or _is_dialogue(text):
         return True
     if text.lstrip().removeprefix("messages=")[:1] not in {"[", "{", "("}:
         return False
@@ -79,24 +79,33 @@ def looks_like_messages(text: str) -> bool:
     return len(_PRINTED_MESSAGE.findall(text)) > 1
 
 
+def _is_dialogue(text: str) -> bool:
+    """Return whether a text has a line `Human: ...`, and after it a line `AI: ...`."""
+    for asks, answers in _turns():
+        first = asks.search(text)
+        if first and answers.search(text, first.end()):
+            return True
+    return False
+
+
 @cache
-def _dialogue() -> re.Pattern[str]:
-    """Return the pattern of a printed dialogue: `Human: ...`, and after it `AI: ...`."""
+def _turns() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+    """Return patterns of a speaker who asks, and of one who answers."""
     roles = tomllib.loads(_WORDS_OF_ROLES.read_text(encoding="utf-8"))
-    words = {role: " ".join(languages.values()).split() for role, languages in roles.items()}
-    user = "|".join(words["user"])
-    customer = "|".join(words["customer"])
-    assistant = "|".join(words["assistant"])
-    agent = "|".join(words["agent"])
-    around = r"[ \t*_#>\[<]*"
+    words = {role: "|".join(" ".join(row.values()).split()) for role, row in roles.items()}
+    around = r"[ \t*_#>\[<]{0,8}"
     colon = r"[*_ \]>]{0,4}[:：]"
-    stopped = r"[.!?…。！？؟।][\"'”’»*_]*"
-    return re.compile(
-        rf"(?:\A\s*|\n){around}(?:(?:{user}){colon}.*\n{around}(?:{assistant})"
-        rf"|(?:{user}|{customer}){colon}.*{stopped}\s+{around}(?:{assistant}|{agent}))"
-        rf"{colon}[\s*_]*\w",
-        re.IGNORECASE | re.DOTALL,
+    begins = rf"(?:\A\s*|\n){around}"
+    says = rf"{colon}[\s*_]{{0,8}}\w"
+    stopped = r"[.!?…。！？؟।][\"'”’»*_]{0,8}\s{1,8}"
+    sources = (
+        (f"{begins}(?:{words['user']}){colon}", rf"\n{around}(?:{words['assistant']}){says}"),
+        (
+            f"{begins}(?:{words['user']}|{words['customer']}){colon}",
+            f"{stopped}{around}(?:{words['assistant']}|{words['agent']}){says}",
+        ),
     )
+    return tuple((re.compile(asks, re.I), re.compile(answers, re.I)) for asks, answers in sources)
 
 
 def _are_turns(value: Any) -> bool:

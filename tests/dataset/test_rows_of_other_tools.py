@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 from localjudge.dataset import load
-from localjudge.dataset.conversation import last_turn
+from localjudge.dataset.conversation import last_turn, looks_like_messages
 from localjudge.errors import DataError
 from localjudge.types import Context, Sample
 
@@ -407,9 +407,16 @@ def test_the_hint_for_a_printed_conversation_reads_its_first_text() -> None:
         "[[1, 2], [3, 4]]",
     ],
 )
-def test_a_question_with_brackets_is_text(question: str) -> None:
+def test_a_question_with_other_colons_or_brackets_is_text(question: str) -> None:
     data = load([{"question": question, "contexts": ["a b"]}])
     assert (data.samples[0].user_input, data.conversations) == (question, 0)
+
+
+@pytest.mark.parametrize(
+    "line", ["User: why?\n", "User: ", "?\n", "Why? \n Bot:", "User:\n" + " " * 50]
+)
+def test_a_long_text_is_searched_for_a_dialogue_once(line: str) -> None:
+    assert not looks_like_messages(line * 100_000)
 
 
 def test_a_node_of_a_newer_llama_index_is_read() -> None:
