@@ -265,6 +265,7 @@ class _BothRuns:
             moved=tuple(self._moved_samples(metric, pairs, moved)),
             corrected=corrected,
             is_withheld=withholds_difference(corrected, corrected),
+            is_equal=self._are_equal(metric, pairs),
             withheld=self._withheld(metric),
         )
 
@@ -299,6 +300,12 @@ class _BothRuns:
         before = self.before.expected[metric][list(pairs.values())]
         after = self.after.expected[metric][list(pairs)]
         return before, after
+
+    def _are_equal(self, metric: str, pairs: Pairs) -> bool:
+        """Return whether there are pairs, and all have the same texts and scores."""
+        before, after = self._counted(metric, pairs)
+        is_same = all(self._have_same_content(new, old) for new, old in pairs.items())
+        return bool(pairs) and is_same and bool((before == after).all())
 
     def _score_changes(self, scores: tuple[Floats, Floats], pairs: Pairs) -> ScoreChanges | None:
         """Return the changes of scores (pairs,) in both runs."""
@@ -439,6 +446,7 @@ class _BothRuns:
             expected=self._score_changes(self._expected(metric, scored), scored),
             corrected=corrected,
             is_withheld=withholds_difference(corrected, whole),
+            is_equal=self._are_equal(metric, scored),
         )
 
 

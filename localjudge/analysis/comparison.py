@@ -75,7 +75,9 @@ class SliceChange(Record):
 
     `scores` and `expected` are by the judges only, with labels and with probabilities. `quoted` is
     the difference to quote. If labels of the new run are too few for an interval, it has no number
-    (`is_withheld`): the judges' difference is never quoted against labels.
+    (`is_withheld`): the judges' difference is never quoted against labels. If the texts and scores
+    of all pairs are the same (`is_equal`), these samples have no difference; the interval is about
+    other samples then, and only gates use it.
     """
 
     compared: int
@@ -83,6 +85,7 @@ class SliceChange(Record):
     expected: ScoreChanges | None = None
     corrected: CorrectedDifference | None = None
     is_withheld: bool = False
+    is_equal: bool = False
 
     @property
     def quoted(self) -> Mean | NoMean:

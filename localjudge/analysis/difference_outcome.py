@@ -25,14 +25,13 @@ def decide_difference(comparison: RunComparison, name: str) -> Outcome:
     """Return the outcome for a metric."""
     change = comparison.metrics[name]
     obstacles = comparison.obstacles(name)
-    samples = comparison.samples
     quoted = change.quoted
     outcome: Outcome = "undecided"
     if change.scores is None:
         outcome = "no scores"
     elif obstacles:
         outcome = "not comparable"
-    elif samples.same_content == samples.paired and change.scores.tied == change.compared:
+    elif change.is_equal:
         outcome = "equal"
     elif isinstance(quoted, NoMean):
         return outcome

@@ -90,7 +90,7 @@ def other_scores(change: SliceChange) -> tuple[str, tuple[str, ...]] | None:
     if change.quoted.basis != "judge":
         return "judge only", score_cells(change.judged)
     if _differs_from_counted(change):
-        return "counted", score_cells(change.scores)
+        return "counted", _hide_interval(change, score_cells(change.scores))
     return None
 
 
@@ -131,7 +131,14 @@ def quoted_cells(change: SliceChange) -> tuple[str, ...]:
     """Return the cells of the difference to quote: by labels, by the judges, or without number."""
     if change.is_withheld:
         return score_cells(None)
-    return score_cells(change.headline or change.judged)
+    return _hide_interval(change, score_cells(change.headline or change.judged))
+
+
+def _hide_interval(change: SliceChange, cells: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the cells without the interval if the texts are equal: it is about other samples."""
+    if change.is_equal:
+        return (*cells[:-1], "-")
+    return cells
 
 
 def are_judged(comparison: RunComparison) -> bool:
@@ -288,6 +295,8 @@ def _describe_means(corrected: CorrectedDifference, runs: tuple[str, str]) -> st
 def _describe_no_difference(change: MetricChange, quoted: Mean) -> str:
     """Return which differences could be detected, and the number of samples that would show one."""
     compared = numbered(change.compared, "sample")
+    if change.is_equal:
+        return f"no difference: the texts of {compared} are equal"
     if change.headline:
         compared += f" and {numbered(change.headline.labels, 'label')}"
     smallest = smallest_detectable_difference(quoted)

@@ -62,7 +62,7 @@ def claims(
             details.append(_describe_shortage(change))
             command = label_command(comparison, name)
         elif outcome == "equal":
-            details = [f"the texts of all {comparison.samples.paired:,} pairs are equal"]
+            details = [f"the texts of all {change.compared:,} pairs are equal"]
         sentence = f"{beginning} {name}: {'; '.join(filter(None, details))}"
         if command and with_command:
             sentence += f": {command}"
