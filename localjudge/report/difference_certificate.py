@@ -115,7 +115,7 @@ def _values(
         "title": cut_title(title) or after["title"],
         "name": name,
         "sides": sides,
-        "columns": [_find_column(run) for run in runs],
+        "columns": [run.answer_column for run in runs],
         "is_one_judge": runs[0].summary.judge == runs[1].summary.judge,
         "problems": tuple(problems),
         "label_checks": label_checks,
@@ -142,11 +142,6 @@ def _check_labels(
     return checks
 
 
-def _find_column(run: RunRecord) -> str:
-    """Return the column of the answers."""
-    return run.manifest.environment.mapping.get("response", run.directory.name)
-
-
 def _describe_difference(checked: Check, messages: Messages) -> dict[str, Any]:
     comparison = checked.comparison
     assert comparison is not None
@@ -169,7 +164,7 @@ def _describe_change(
     quoted = change.quoted
     difference = _sign(quoted.mean, messages)
     interval = "-"
-    if quoted.ci95:
+    if quoted.ci95 and not change.is_equal:
         low, high = (_sign(limit, messages) for limit in quoted.ci95)
         interval = messages.plain("certificate.range", low=low, high=high)
     sentence = messages.plain(_KEYS[outcome], metric=name, difference=difference, interval=interval)

@@ -35,7 +35,7 @@ from localjudge.report.evidence_views import (
     describe_ranks,
     rank_rows,
 )
-from localjudge.report.overview import Values, overview
+from localjudge.report.overview import Values, list_metrics, overview
 from localjudge.report.page_data import data_blocks
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.slice_views import slices_table
@@ -157,6 +157,12 @@ def page(
     # Options are spelled as on the command line, so that the page does not depend on its writer.
     with as_typed():
         values = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
+        values["metric_tables"] = [("", values["metrics"])]
+        if baseline is not None and checked.comparison and checked.comparison.directory:
+            values["metric_tables"] = [
+                (run.answer_column, values["metrics"]),
+                (f"{baseline.answer_column}, the baseline", list_metrics(baseline)),
+            ]
         values["slices"] = None
         values["places"] = list(evidence_ranks(run).values())
         if inputs.by:
@@ -209,7 +215,12 @@ def check_report(run: RunRecord) -> ReportCheck:
     """Return whether the report in the run directory is unchanged."""
     path = run.directory / REPORT
     if not os.path.lexists(path):
-        return ReportCheck(note="none in the run directory")
+        note = "none in the run directory"
+        directory = run.directory.resolve()
+        comparison = ComparisonDirectory.find(directory.parent)
+        if comparison is not None and directory.name == comparison.baseline:
+            note += f": the page of both runs is in {comparison.run}"
+        return ReportCheck(note=note)
     try:
         return _compare(run, path)
     except LocaljudgeError as error:

@@ -18,7 +18,7 @@ from localjudge.analysis.gates import Gate, parse_gate
 from localjudge.analysis.pooled import pooled_shares
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.labelled_statements import disputed_statements
-from localjudge.labels.run_labels import RunLabels, find_corrected, how_to_label
+from localjudge.labels.run_labels import RunLabels, find_corrected, how_to_label, read_run_labels
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.comparison_views import (
@@ -42,7 +42,7 @@ from localjudge.report.remarks import (
 )
 from localjudge.report.sentences import pooled_for_page, pooled_sentence, state_quoted
 from localjudge.run_directory.files import LastVerification
-from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.stats.interval import Mean, NoMean
 from localjudge.types import readable
@@ -95,13 +95,13 @@ def overview(
         "skipped": run.summary.skipped_rows,
         "judge": judge,
         "caution": "; ".join(filter(None, (judge.caution, judge.examined))),
-        "claims": _claims(checked.comparison),
+        "claims": _claims(checked.comparison, run),
         "finding": _findings(metrics),
         "metrics": metrics,
         "with_expected": checked.labels is None and has_expected(run),
         "reasons": reason_lines(run),
         "gates": list(_gate_rows(checked.decisions)),
-        "comparison": checked.comparison and _comparison(checked.comparison),
+        "comparison": checked.comparison and _comparison(checked.comparison, run),
         "labels": checked.labels,
         "disputes": disputed_statements(run, run.summary.metrics),
         "verification": verification,
@@ -144,11 +144,11 @@ def _findings(metrics: Sequence[Values]) -> list[Values]:
     return with_sentence[:_MAX_FINDINGS]
 
 
-def _claims(comparison: RunComparison | None) -> list[str]:
+def _claims(comparison: RunComparison | None, run: RunRecord) -> list[str]:
     """Return what a comparison of two columns says first, [] for a page of one run."""
     if comparison is None or comparison.directory is None:
         return []
-    return list(claims(comparison, Path(comparison.run).name, with_command=False))
+    return list(claims(comparison, run.answer_column, with_command=False))
 
 
 def _gate_rows(decisions: Sequence[GateDecision]) -> Iterator[tuple[GateDecision, str, str, str]]:
@@ -195,6 +195,11 @@ def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) ->
             "marks": list(_marks(name, gates)),
             "remarks": list(metric_remarks(summary, withheld=name in withheld)),
         }
+
+
+def list_metrics(run: RunRecord) -> list[Values]:
+    """Return the values of each metric of a run, without gates."""
+    return list(_metrics(run, read_run_labels(run), ()))
 
 
 def _distributions(run: RunRecord) -> dict[str, list[int]]:
@@ -285,15 +290,21 @@ def describe_gate(gate: Gate) -> str:
     return f"{name} is {bound} {direction} than in the baseline"
 
 
-def _comparison(comparison: RunComparison) -> Values:
+def _comparison(comparison: RunComparison, run: RunRecord) -> Values:
     """Return the changes of each metric, the end of the widest interval, and notes."""
     changes: list[Values] = []
     ends = [_MIN_SCALE]
     is_judged = are_judged(comparison)
+    runs = _RUNS
+    if comparison.directory:
+        runs = (as_run(comparison.baseline).answer_column, run.answer_column)
     for name, change in comparison.metrics.items():
         quoted = change.quoted
-        ends += map(abs, quoted.ci95 or ())
-        remarks = list(change_remarks(name, change, _RUNS, obstacles=comparison.obstacles(name)))
+        interval = quoted.ci95
+        if change.is_equal:
+            interval = None
+        ends += map(abs, interval or ())
+        remarks = list(change_remarks(name, change, runs, obstacles=comparison.obstacles(name)))
         if catalog.is_judged(name) and not is_judged:
             remarks.append(f"better, worse and same samples are counted {BY_JUDGE}")
         changes.append(
@@ -302,7 +313,7 @@ def _comparison(comparison: RunComparison) -> Values:
                 "scores": quoted_cells(change),
                 "counts": count_cells(name, change)[:4],
                 "difference": quoted.mean,
-                "interval": quoted.ci95,
+                "interval": interval,
                 "remarks": remarks,
                 "other": other_scores(change),
             }
@@ -310,8 +321,16 @@ def _comparison(comparison: RunComparison) -> Values:
     counted = ["Better", "Worse", "Same"]
     if is_judged:
         counted = [f"{heading} {BY_JUDGE}" for heading in counted]
-    notes = list(comparison_notes(comparison, _RUNS))
-    return {"changes": changes, "widest": max(ends), "notes": notes, "counted": counted}
+    notes = list(comparison_notes(comparison, runs))
+    if runs == _RUNS:
+        runs = ("Baseline", "This run")
+    return {
+        "changes": changes,
+        "runs": runs,
+        "widest": max(ends),
+        "notes": notes,
+        "counted": counted,
+    }
 
 
 def _facts(run: RunRecord, comparison: RunComparison | None) -> Iterator[tuple[str, str | None]]:

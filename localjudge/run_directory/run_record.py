@@ -195,6 +195,11 @@ class RunRecord(Mapping[str, MetricSummary]):
         return self.sampling
 
     @property
+    def answer_column(self) -> str:
+        """The column of the judged answers, or the name of the directory."""
+        return self.manifest.environment.mapping.get("response", self.directory.name)
+
+    @property
     def max_failed(self) -> int:
         """Number of samples that may fail before a mean is withheld."""
         return allowed_failures(self.manifest.environment.settings.max_failed, self.summary.samples)

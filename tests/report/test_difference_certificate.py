@@ -11,12 +11,13 @@ from localjudge import InputError, RunPair, ScriptedEngine, evaluate_pair
 from localjudge.analysis.compare import join_statements
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
+from localjudge.report.comparison_views import comparison_view
 from localjudge.report.difference_certificate import write_difference_certificate
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import file_sha256
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.types import Language
-from tests.report.conftest import HOSTILE, PageReader
+from tests.report.conftest import HOSTILE, PageReader, printed
 
 WHEN = "2026-11-25T23:04:59+00:00"
 Text = Callable[..., str]
@@ -189,6 +190,44 @@ def test_file_of_the_comparison_is_never_replaced(pair: RunPair) -> None:
         with pytest.raises(InputError, match="name another file"):
             pair.certificate(pair.directory / name)
         assert (pair.directory / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("count", [1, 12, 40])
+def test_equal_answers_have_no_interval(tmp_path: Path, text: Text, count: int) -> None:
+    """No difference is between equal texts, so nothing remains to be detected on them."""
+    rows = []
+    for number in range(count):
+        texts = {"user_input": f"Why {number}?", "retrieved_contexts": [SECRET]}
+        rows.append({**texts, "old": f"So {number}.", "new": f"So {number}.", "part": number % 2})
+    how: dict[str, Any] = {"mapping": {"response": "new"}, "metrics": ["faithfulness"]}
+    pair = evaluate_pair(rows, "old", out=tmp_path / "cmp", engine=engine(), **how)
+    page = PageReader(pair.report().read_text()).text
+    tables = comparison_view(pair.compare(by="part"))
+    printed_tables = "".join(printed(table, width=200) for table in tables)
+    for shown in (printed_tables, page, text(pair)):
+        assert "detected" not in shown
+        assert not re.search(r"[+-]0\.\d{3} to", shown)
+    assert f"all {count} pairs are equal" in page
+
+
+def test_page_of_both_names_the_columns_and_has_the_metrics_of_both(tmp_path: Path) -> None:
+    """The judge says 0 to A and 1 to B. A page of B alone has only its own metrics."""
+    texts = {"user_input": "Why?", "retrieved_contexts": [SECRET]}
+    rows = [{**texts, "old system": f"Wrong {n}.", "new system": f"Right {n}."} for n in range(8)]
+    judge = ScriptedEngine({row["old system"]: 0.2 for row in rows}, default=0.6)
+    how: dict[str, Any] = {"mapping": {"response": "new system"}, "metrics": ["faithfulness"]}
+    pair = evaluate_pair(rows, "old system", out=tmp_path / "cmp", engine=judge, **how)
+    page = " ".join(PageReader(pair.report().read_text()).text.split())
+    assert "new-system" not in page
+    assert "This run" not in page
+    one, _, other = page.partition("old system, the baseline Metric")
+    assert one.count("1.000") > other.count("1.000")
+    assert "0.000" in other
+    verification = pair.verify(engine=judge)
+    assert "new-system" in verification.baseline.report.note
+    assert "unchanged" in verification.run.report.note
+    alone = PageReader(pair.run.report().read_text()).text
+    assert "the baseline" not in alone
 
 
 def test_names_of_columns_and_titles_are_only_text(tmp_path: Path) -> None:

@@ -327,8 +327,8 @@ const unlisted = document.getElementById("unlisted");
 if ("DecompressionStream" in globalThis && "groupBy" in Map) {
   const config = JSON.parse(document.getElementById("config").textContent);
   if (config.metrics.length && config.samples) new SampleList(config, await listedSamples(), section);
-  await putOnPaper(config, section);
   unlisted.remove();
+  await putOnPaper(config, section);
 } else {
   unlisted.textContent = "The list of samples needs a browser from 2024 or later.";
 }
