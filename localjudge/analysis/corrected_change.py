@@ -5,11 +5,11 @@ statement of B. A run uses only labels drawn from its statements
 (`localjudge.labels.matched_labels`), or all if every statement has one.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE, labels_in_words
+from localjudge.labels.corrected_mean import NO_SHARE, find_obstacle, labels_in_words
 from localjudge.labels.labelled_units import (
     LabelCounts,
     LabelledUnits,
@@ -166,7 +166,7 @@ def correct_difference(
         passed_over_after=len(after.by_key.keys() & matched_after.passed_over),
         statements=len(before.by_key.keys() | after.by_key.keys()),
     )
-    obstacle = _find_obstacle(both, before, after, labelled)
+    obstacle = find_obstacle(both, [before, after], labelled)
     if obstacle:
         return corrected.model_copy(update=obstacle)
     people = []
@@ -186,23 +186,6 @@ def correct_difference(
     else:
         update |= _cover(people, clusters_before, clusters_after)
     return corrected.model_copy(update=update)
-
-
-def _find_obstacle(
-    both: tuple[MatchedLabels, MatchedLabels],
-    before: UnitFrame,
-    after: UnitFrame,
-    labelled: Set[str],
-) -> dict[str, Any]:
-    """Return why no label can correct the difference, {} if labels can."""
-    if any(matched.is_stopped for matched in both):
-        return {"remark": BY_SCORES}
-    if before.share_of is None or after.share_of is None:
-        return {"remark": NO_SHARE}
-    agreement = both[0].decisions.agreement(labelled)
-    if agreement and agreement.is_too_low:
-        return {"remark": agreement.request, "unsettled": agreement.unsettled}
-    return {}
 
 
 def _count_used_labels(units: tuple[LabelledUnits, LabelledUnits, Look]) -> dict[str, Any]:
@@ -279,15 +262,25 @@ def _cover(
         changes.append(_estimate_change(before, after, look, clusters_before, clusters_after))
         means_before.append(prediction_powered(before.units))
         means_after.append(prediction_powered(after.units))
+    first_before, first_after, first_look = people[0]
+    fewest = min(len(first_before.counted), len(first_after.counted))
+    means = {"before": covering(means_before).mean, "after": covering(means_after).mean}
+    return means | describe_change(changes, first_look, fewest)
+
+
+def describe_change(changes: Sequence[Mean], look: Look, fewest: int) -> dict[str, Any]:
+    """Return the fields of the difference that covers each annotator's.
+
+    A run has the `fewest` labels at this look.
+    """
     change = covering(changes)
     remark = None
-    if change.ci95 is None:
-        first_before, first_after, first_look = people[0]
-        fewest = min(len(first_before.counted), len(first_after.counted))
-        remark = explain_missing_interval(first_look, fewest, change.clusters)
+    if change.ci95 is None and look.confidence is None:
+        remark = f"each run needs {MIN_PLANNED_LABELS} labels, got {fewest}"
+    elif change.ci95 is None:
+        groups = "samples (or groups of samples)"
+        remark = f"each run needs labels in {MIN_CLUSTERS} {groups}, got {change.clusters}"
     return {
-        "before": covering(means_before).mean,
-        "after": covering(means_after).mean,
         "difference": change.mean,
         "ci95": change.ci95,
         "clusters": change.clusters,
@@ -323,17 +316,30 @@ def _estimate_change(
     if is_ordinary and before.is_complete and after.is_complete:
         shares_before = before.frame.share_of_samples(before.units.human)
         shares_after = after.frame.share_of_samples(after.units.human)
-        numbers = list(clusters_after.values())
-        if len(shares_before) == len(shares_after) == len(numbers):
-            return paired_difference(
-                [shares_before[sample] for sample in clusters_before],
-                [shares_after[sample] for sample in clusters_after],
-                clusters=numbers if len(set(numbers)) < len(numbers) else None,
-            )
+        if len(shares_before) == len(shares_after) == len(clusters_after):
+            return subtract_shares(shares_before, shares_after, clusters_before, clusters_after)
     unshared = max(
         _weigh_unshared(before.frame, after.frame), _weigh_unshared(after.frame, before.frame)
     )
     return corrected_difference(before.units, after.units, look.confidence, unshared=unshared)
+
+
+def subtract_shares(
+    before: Mapping[str, float],
+    after: Mapping[str, float],
+    clusters_before: Clusters,
+    clusters_after: Clusters,
+) -> Mean:
+    """Return the mean difference of the shares of paired samples."""
+    numbers = list(clusters_after.values())
+    clusters = None
+    if len(set(numbers)) < len(numbers):
+        clusters = numbers
+    return paired_difference(
+        [before[sample] for sample in clusters_before],
+        [after[sample] for sample in clusters_after],
+        clusters=clusters,
+    )
 
 
 def _weigh_unshared(frame: UnitFrame, other: UnitFrame) -> float:
@@ -343,13 +349,6 @@ def _weigh_unshared(frame: UnitFrame, other: UnitFrame) -> float:
         if key not in other.by_key:
             total += float(frame.weights[indices].sum())
     return total
-
-
-def explain_missing_interval(look: Look, fewest: int, clusters: int) -> str:
-    if look.confidence is None:
-        return f"each run needs {MIN_PLANNED_LABELS} labels, got {fewest}"
-    groups = "samples (or groups of samples)"
-    return f"each run needs labels in {MIN_CLUSTERS} {groups}, got {clusters}"
 
 
 def _explain_adding_labels(

@@ -13,17 +13,16 @@ import numpy as np
 from localjudge.analysis.corrected_change import (
     Clusters,
     CorrectedDifference,
-    explain_missing_interval,
+    describe_change,
+    subtract_shares,
 )
-from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE
-from localjudge.labels.decisions import Decisions
+from localjudge.labels.corrected_mean import find_obstacle
 from localjudge.labels.difference_frame import DifferenceFrame, half_width_of_all_labels
 from localjudge.labels.labelled_units import LabelledUnits, count_labels, find_plan, label_units
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
-from localjudge.stats.corrected import corrected_change, covering, prediction_powered
+from localjudge.stats.corrected import corrected_change, prediction_powered
 from localjudge.stats.interval import Mean
-from localjudge.stats.paired import paired_difference
 
 
 def join_frames(
@@ -60,7 +59,7 @@ def correct_jointly(
         statements=len(frame.by_key),
         uncounted=frame.uncounted,
     )
-    obstacle = _find_obstacle(frame, matched, decisions)
+    obstacle = find_obstacle([matched], [frame], keys)
     if obstacle:
         return corrected.model_copy(update=obstacle)
     drawings = []
@@ -83,24 +82,10 @@ def correct_jointly(
         changes = []
         for units in people:
             changes.append(_estimate(frame, units, clusters_before, clusters_after))
-        update |= _describe(changes, first)
+        update |= describe_change(changes, first.look, len(first.counted))
         update |= _estimate_means(frame, people, update["difference"])
         update["half_width_of_all"] = half_width_of_all_labels(frame, first.units)
     return corrected.model_copy(update=update)
-
-
-def _find_obstacle(
-    frame: DifferenceFrame, matched: MatchedLabels, decisions: Decisions
-) -> dict[str, Any]:
-    """Return why no label can correct the difference, {} if labels can."""
-    if matched.is_stopped:
-        return {"remark": BY_SCORES}
-    if frame.share_of is None:
-        return {"remark": NO_SHARE}
-    agreement = decisions.agreement(frame.by_key.keys() & decisions.human.keys())
-    if agreement and agreement.is_too_low:
-        return {"remark": agreement.request, "unsettled": agreement.unsettled}
-    return {}
 
 
 def _estimate(
@@ -117,15 +102,7 @@ def _estimate(
     if not labelled.is_complete:
         return corrected_change(units, frame.signs, frame.shares, labelled.look.confidence)
     before, after = frame.shares_of_samples(units.human)
-    numbers = list(clusters_after.values())
-    clusters = None
-    if len(set(numbers)) < len(numbers):
-        clusters = numbers
-    return paired_difference(
-        [before[sample] for sample in clusters_before],
-        [after[sample] for sample in clusters_after],
-        clusters=clusters,
-    )
+    return subtract_shares(before, after, clusters_before, clusters_after)
 
 
 def _estimate_means(
@@ -152,17 +129,3 @@ def _estimate_means(
     before = sum(means) / len(means) - difference / 2
     before = min(max(before, 0.0, -difference), 1.0, 1.0 - difference)
     return {"before": before, "after": before + difference}
-
-
-def _describe(changes: Iterable[Mean], first: LabelledUnits) -> dict[str, Any]:
-    """Return the fields of a difference that covers each annotator's."""
-    change = covering(list(changes))
-    remark = None
-    if change.ci95 is None:
-        remark = explain_missing_interval(first.look, len(first.counted), change.clusters)
-    return {
-        "difference": change.mean,
-        "ci95": change.ci95,
-        "clusters": change.clusters,
-        "remark": remark,
-    }

@@ -11,7 +11,7 @@ drawings are combined in proportion to their labels. Labels count at planned num
 labels.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import PlainSerializer
@@ -234,13 +234,11 @@ def correct_mean(
         own_labels=len(frame.by_key.keys() & matched.own),
         passed_over=len(frame.by_key.keys() & matched.passed_over),
     )
-    obstacle = _find_obstacle(frame, matched, too_many_failed=too_many_failed)
+    obstacle = find_obstacle([matched], [frame], frame.by_key.keys())
+    if too_many_failed:
+        obstacle = {"remark": TOO_MANY_FAILED}
     if obstacle:
-        return corrected.model_copy(update={"remark": obstacle})
-    agreement = decisions.agreement(frame.by_key)
-    if agreement and agreement.is_too_low:
-        disputes = {"remark": agreement.request, "unsettled": agreement.unsettled}
-        return corrected.model_copy(update=disputes)
+        return corrected.model_copy(update=obstacle)
     drawings = matched.drawings[frame.metric]
     labels = decisions.by_annotator(frame.by_key.keys() & decisions.human.keys())
     units: dict[str, LabelledUnits] = {}
@@ -264,17 +262,22 @@ def correct_mean(
     return corrected.model_copy(update=update)
 
 
-def _find_obstacle(
-    frame: UnitFrame, matched: MatchedLabels, *, too_many_failed: bool
-) -> str | None:
-    """Return why no label can correct the mean, if so."""
-    if too_many_failed:
-        return TOO_MANY_FAILED
-    if matched.is_stopped:
-        return BY_SCORES
-    if frame.share_of is None:
-        return NO_SHARE
-    return None
+def find_obstacle(
+    matched: Sequence[MatchedLabels], frames: Iterable[UnitFrame], keys: Collection[str]
+) -> dict[str, Any]:
+    """Return why no label of these statements can correct a mean or a difference, as its fields.
+
+    `matched` are the labels of one run, or of two with the same decisions. Returns {} if labels
+    can.
+    """
+    if any(labels.is_stopped for labels in matched):
+        return {"remark": BY_SCORES}
+    if any(frame.share_of is None for frame in frames):
+        return {"remark": NO_SHARE}
+    agreement = matched[0].decisions.agreement(keys)
+    if agreement and agreement.is_too_low:
+        return {"remark": agreement.request, "unsettled": agreement.unsettled}
+    return {}
 
 
 def _missing_labels(units: LabelledUnits, seconds: float) -> dict[str, int]:
