@@ -215,6 +215,7 @@ def _directory(config: pytest.Config) -> Path | None:
 
 
 def _without_our_frames(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with our own errors without their frames."""
 
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:

@@ -287,12 +287,12 @@ def report_command(
     if certificate is not None:
         how = {"title": title, "language": options["language"], "by": options["by"]}
         return _certify(directory, certificate, as_json, **how)
-    if "language" in typed_arguments():
+    typed = typed_arguments()
+    if "language" in typed:
         raise InputError(
             "--language is the language of a certificate",
             hint="add --certificate, or omit it",
         )
-    typed = typed_arguments()
     comparison = ComparisonDirectory.find(directory)
     if comparison is not None:
         _refuse_second_baseline(comparison, typed)

@@ -76,24 +76,26 @@ class Windows:
         if task.unit.kind == "chunk":
             return _number(self._split_unit(task))
         if isinstance(task, Attribution | Sufficiency):
-            if not self._overlap:
-                tasks: list[Task] = [_with_parts(task, parts) for parts in self._cut_contexts(task)]
-            else:
-                sentences: list[_Part] = []
-                for number, text in enumerate(task.contexts):
-                    for span in self._sentences(text):
-                        sentences.append(_Part(number, span.start, span.text))
-
-                def show(first: int, last: int) -> Task:
-                    return _with_parts(task, _join(sentences[first : last + 1], task.contexts))
-
-                fixed = self._cost(_with_parts(task, ()))
-                sizes = [self._cost(_with_parts(task, [part])) - fixed for part in sentences]
-                tasks = [show(first, last) for first, last in self._slide(sizes, fixed, show)]
-            return _number(tasks)
+            return _number(self._split_contexts(task))
         if isinstance(task, Relevance):
             return [self._window_with_unit(task)]
         return [(task, None)]
+
+    def _split_contexts(self, task: Attribution | Sufficiency) -> list[Task]:
+        """Return tasks about parts of the contexts."""
+        if not self._overlap:
+            return [_with_parts(task, parts) for parts in self._cut_contexts(task)]
+        sentences: list[_Part] = []
+        for number, text in enumerate(task.contexts):
+            for span in self._sentences(text):
+                sentences.append(_Part(number, span.start, span.text))
+
+        def show(first: int, last: int) -> Task:
+            return _with_parts(task, _join(sentences[first : last + 1], task.contexts))
+
+        fixed = self._cost(_with_parts(task, ()))
+        sizes = [self._cost(_with_parts(task, [part])) - fixed for part in sentences]
+        return [show(first, last) for first, last in self._slide(sizes, fixed, show)]
 
     def _split_unit(self, task: Task) -> list[Task]:
         """Return tasks about consecutive sentences of the judged text."""

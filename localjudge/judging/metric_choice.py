@@ -125,7 +125,7 @@ def choose_metrics(
             has = f"the data has {describe_missing(missing, dataset)}"
             raise _unsuitable(f"{needs}, and {has}", dataset)
     distinct = {metric.name: metric for metric in metrics}
-    ordered = sorted(distinct.values(), key=lambda metric: catalog.place(metric.name))
+    ordered = sorted(distinct.values(), key=lambda metric: catalog.report_order(metric.name))
     return tuple(ordered), left_out
 
 

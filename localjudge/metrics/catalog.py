@@ -147,7 +147,7 @@ def is_ours(name: str) -> bool:
     return _find_maker(name) is not None
 
 
-def place(name: str) -> tuple[int, int, str]:
+def report_order(name: str) -> tuple[int, int, str]:
     """Return the sort key of a metric in reports: its family, then k, then its name."""
     family = name
     k = 0

@@ -21,8 +21,6 @@ from localjudge.types import MAX_WEIGHT, Combination, JudgeCard, Record
 from localjudge.words import option_name, suggestion
 
 _NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
-
-"""A name, a file, or a calibration."""
 _GUESSING = 0.5  # AUC of a judge that guesses
 
 
@@ -136,6 +134,7 @@ class Calibration(Record):
 
 
 CalibrationLike = str | Path | Calibration
+"""A name, a file, or a calibration."""
 
 
 def read_calibrations(values: object) -> tuple[Calibration, ...]:

@@ -115,11 +115,10 @@ class AnswersUsed(ManifestPart):
 class Environment(ManifestPart):
     """Everything that cannot change a number: origin of judge and data, settings, processes.
 
-    `source_sha256` are the checksums of `sources` that are files, in their order.
-    `shard_of` is the data of all shards, `drawn_from` the data of a stopped run. `evidence` has
-    everything that affects the evidence of verdicts: finder, version and language.
-    `columns_sha256` covers the columns of the data that are not fields; results can be sliced by
-    them.
+    `source_sha256` are the checksums of `sources` that are files, in their order. `shard_of` is the
+    data of all shards, `drawn_from` the data of a stopped run. `evidence` has everything that
+    affects the evidence of verdicts: finder, version and language. `columns_sha256` covers the
+    columns of the data that are not fields; results can be sliced by them.
     """
 
     judge: str | None = None

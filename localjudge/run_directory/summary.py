@@ -69,10 +69,9 @@ class VerdictSummary(Record, extra="ignore"):
     """How clear the verdicts are.
 
     `near_threshold` is the share within `NEAR` of the threshold, `median_valid_mass` the lower
-    median.
-    `count` excludes rubric levels; `windowed` verdicts are about one of several windows. `divided`
-    is the share of a jury's verdicts on which the labels of its judges, at one half, differ; other
-    judges lack the key.
+    median. `count` excludes rubric levels; `windowed` verdicts are about one of several windows.
+    `divided` is the share of a jury's verdicts on which the labels of its judges, at one half,
+    differ; other judges lack the key.
     """
 
     count: int

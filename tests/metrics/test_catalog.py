@@ -45,7 +45,7 @@ def test_metrics_at_k_are_sorted_within_their_family() -> None:
         "document_map(compare_by=id)",
         "refusal",
     ]
-    assert sorted(asked, key=catalog.place) == [
+    assert sorted(asked, key=catalog.report_order) == [
         asked[4],
         asked[5],
         asked[3],

@@ -106,21 +106,20 @@ def find_self_check(
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     file = resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
-    try:
+    with suppress(OSError, ValidationError):
         return SelfCheckResult.model_validate_json(file.read_bytes())
-    except (OSError, ValidationError):
-        expected = _START_SECONDS + measure_size(wanted.path) / _GIB * _SECONDS_A_GIB
-        text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
-        if progress is None:
-            _log.info(text)
-            result = _try_in_child(wanted, lambda: None)
-        else:
-            progress.note(text)
-            began = time.monotonic()
-            result = _try_in_child(
-                wanted, lambda: progress.elapsed("self-test", time.monotonic() - began, expected)
-            )
-            progress.pause()
+    expected = _START_SECONDS + measure_size(wanted.path) / _GIB * _SECONDS_A_GIB
+    text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
+    if progress is None:
+        _log.info(text)
+        result = _try_in_child(wanted, lambda: None)
+    else:
+        progress.note(text)
+        began = time.monotonic()
+        result = _try_in_child(
+            wanted, lambda: progress.elapsed("self-test", time.monotonic() - began, expected)
+        )
+        progress.pause()
     resources.remember(file, result.model_dump_json())
     return result
 
