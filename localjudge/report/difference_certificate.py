@@ -11,11 +11,13 @@ from typing import Any
 
 from localjudge.analysis.check import Check, check
 from localjudge.analysis.compare import join_statements
-from localjudge.analysis.comparison import MetricChange, RunComparison
+from localjudge.analysis.comparison import MetricChange, RunComparison, ScoreChanges
+from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.difference_outcome import Outcome, decide_difference
 from localjudge.errors import InputError
 from localjudge.judging.verify_labels import check_joint_labels
 from localjudge.labels.decisions import Decisions
+from localjudge.metrics import catalog
 from localjudge.report.certificate import (
     Certificate,
     cut_title,
@@ -29,6 +31,7 @@ from localjudge.report.certificate_text import (
     LabelCheck,
     describe_agreement,
     describe_label_check,
+    translate_mean,
 )
 from localjudge.report.messages import Messages
 from localjudge.run_directory.comparison_directory import COMPARISON, ComparisonDirectory
@@ -97,7 +100,8 @@ def _values(
         sides.append({**side, "letter": letter})
         problems += [f"{letter}: {problem}" for problem in side["problems"]]
     after = sides[1]
-    result: dict[str, Any] = {"changes": [], "decisions_of_gates": (), "gates": [], "pairs": 0}
+    result: dict[str, Any] = {"changes": [], "decisions_of_gates": (), "gates": [], "pairs": ""}
+    result["is_corrected"] = False
     label_checks: list[LabelCheck] = []
     if not problems:
         labels = check_joint_labels(comparison.path, lambda: join_statements(comparison).frames)
@@ -148,12 +152,30 @@ def _describe_difference(checked: Check, messages: Messages) -> dict[str, Any]:
     changes = []
     for name, change in comparison.metrics.items():
         changes.append(_describe_change(comparison, name, change, messages))
+    is_corrected = all(change.headline for change in comparison.metrics.values())
     return {
         "changes": changes,
-        "pairs": comparison.samples.paired,
+        "is_corrected": is_corrected,
+        "pairs": _describe_pairs(comparison, messages),
         "decisions_of_gates": checked.decisions,
         "gates": [gate_row(decision, messages) for decision in checked.decisions],
     }
+
+
+def _describe_pairs(comparison: RunComparison, messages: Messages) -> str:
+    """Return the numbers of pairs, of equal ones, and of statements that change the difference."""
+    samples = comparison.samples
+    parts = [messages.plain("difference.pairs", n=samples.paired)]
+    if samples.same_content:
+        parts.append(messages.plain("difference.equal_pairs", n=samples.same_content))
+    for change in comparison.metrics.values():
+        corrected = change.corrected
+        if corrected and corrected.is_joint:
+            total = corrected.statements + corrected.uncounted
+            counts = {"n": corrected.statements, "total": total}
+            parts.append(messages.plain("difference.statements", **counts))
+            break
+    return ", ".join(parts)
 
 
 def _describe_change(
@@ -167,7 +189,10 @@ def _describe_change(
     if quoted.ci95 and not change.is_equal:
         low, high = (_sign(limit, messages) for limit in quoted.ci95)
         interval = messages.plain("certificate.range", low=low, high=high)
-    sentence = messages.plain(_KEYS[outcome], metric=name, difference=difference, interval=interval)
+    key = _KEYS[outcome]
+    if outcome == "undecided" and quoted.mean is None:
+        key = "difference.not_decided"
+    sentence = messages.plain(key, metric=name, difference=difference, interval=interval)
     basis = messages.plain("certificate.judge_only")
     if outcome in ("better", "worse") and change.headline is None:
         basis = messages.plain("certificate.without_judge")
@@ -177,11 +202,15 @@ def _describe_change(
         given = messages.plain("difference.labels_of", labels=labels, people=people)
         basis = messages.plain("certificate.corrected", labels=given)
     elif change.is_withheld and change.corrected:
-        basis = messages.plain("certificate.by_labels", n=change.corrected.labelled)
-    scores = change.judged
+        count = max(change.corrected.labelled, change.corrected.own_labels)
+        basis = messages.plain("certificate.by_labels", n=count)
+    judged = change.judged
     judges: tuple[float | None, ...] = (None, None, None)
-    if scores:
-        judges = (scores.before, scores.after, scores.difference)
+    if judged:
+        judges = (judged.before, judged.after, judged.difference)
+    reasons = list(_explain_undecided(change, messages))
+    if outcome != "undecided":
+        reasons = []
     return {
         "name": name,
         "sentence": sentence,
@@ -193,8 +222,45 @@ def _describe_change(
         "after": judges[1],
         "judges_difference": _sign(judges[2], messages),
         "is_expected": change.judged != change.scores,
+        "reasons": [*reasons, *_describe_levels(name, change, messages)],
         "obstacles": list(comparison.obstacles(name).values()),
     }
+
+
+def _explain_undecided(change: MetricChange, messages: Messages) -> Iterator[str]:
+    """Yield why labels do not decide a difference, if they are missing or disputed."""
+    corrected = change.corrected
+    if corrected is None:
+        return
+    sides = (corrected.counts_before, corrected.counts_after)
+    if corrected.unsettled:
+        yield messages.plain("difference.disputed", n=corrected.unsettled)
+    elif change.is_withheld and None in sides and not corrected.is_joint:
+        yield messages.plain("difference.one_sided")
+    elif change.is_withheld:
+        yield messages.plain("difference.few_labels", n=corrected.labelled)
+    elif corrected.has_gaps:
+        yield messages.plain("difference.gaps", n=corrected.passed_over)
+
+
+def _describe_levels(name: str, change: MetricChange, messages: Messages) -> Iterator[str]:
+    """Yield the means of A and B in the metric's words, and why labels give none."""
+    levels: CorrectedDifference | ScoreChanges | None = change.headline
+    key = "difference.levels_by_labels"
+    if levels is None or levels.before is None:
+        if levels is not None and levels.uncounted:
+            yield messages.plain("difference.no_levels", n=levels.uncounted)
+        levels = change.judged
+        key = "difference.levels_by_judge"
+        if not catalog.is_judged(name):
+            key = "certificate.without_judge"
+    if levels is None:
+        return
+    means: list[str] = []
+    for letter, mean in zip("AB", (levels.before, levels.after), strict=True):
+        means.append(f"{letter}: {translate_mean(name, mean, None, messages)}")
+    by = messages.plain(key)
+    yield f"{by[:1].upper()}{by[1:]}: {'; '.join(means)}."
 
 
 def _sign(value: float | None, messages: Messages) -> str:

@@ -15,7 +15,7 @@ from localjudge.report.comparison_views import comparison_view
 from localjudge.report.difference_certificate import write_difference_certificate
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import file_sha256
-from localjudge.run_directory.label_rows import LABELS
+from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
 from localjudge.types import Language
 from tests.report.conftest import HOSTILE, PageReader, printed
 
@@ -246,3 +246,47 @@ def test_names_of_columns_and_titles_are_only_text(tmp_path: Path) -> None:
         pair.certificate(file, title=hostile)
         reader = PageReader(file.read_text())
         assert [name for name, _ in reader.elements].count("script") == 2
+
+
+def test_means_are_those_of_the_screen_and_by_labels_where_they_give_them(
+    pair: RunPair, text: Text
+) -> None:
+    """The judge gives .6 to all, as an expected score; people give 0 to A and 1 to B."""
+    page = text(pair)
+    assert "faithfulness0.000" in page
+    assert "0.6000.6000.000" in page
+    assert "By the judge only: A: in an average answer, about 60 % of the" in page
+    label(pair)
+    page = text(pair)
+    assert "By the labels, without intervals: A: in an average answer, about 0 % of the" in page
+    assert "B: in an average answer, about 100 % of the" in page
+    assert "80 of 80 statements can change the difference" in page
+    for side in ("old", "new"):
+        assert f"sha256 of {side}/manifest.json" in page
+
+
+def test_undecided_difference_says_why_labels_do_not_decide(pair: RunPair, text: Text) -> None:
+    """Five labels; then a second person who contradicts all 80; 20 labels of B alone."""
+    label(pair, 5)
+    page = text(pair)
+    assert "is not decided.by 5 labels" in page
+    assert "5 labels are too few" in page
+    label(pair)
+    rows = stored_labels(pair.directory)
+    others = []
+    for row in rows:
+        others.append(row.model_copy(update={"annotator": "bob", "human": 1 - int(row.human or 0)}))
+    append_labels(pair.directory, others)
+    page = text(pair)
+    assert "differ on 80 statements" in page
+    assert "by 0 labels" not in page
+
+
+def test_labels_of_one_system_are_named_so(pair: RunPair, text: Text) -> None:
+    labelling = Labelling(pair.run.directory, "ann", DrawingOptions(sample=20))
+    for _ in range(len(labelling.rows)):
+        labelling.answer(1)
+    page = text(pair)
+    assert "is not decided." in page
+    assert "one of the two systems" in page
+    assert "- (-)" not in page
