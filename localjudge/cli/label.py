@@ -19,6 +19,7 @@ from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import NO_DISPUTE, Labelling
 from localjudge.labels.read_labels import read_all_labels
 from localjudge.report.comparison_views import comparison_view
+from localjudge.report.difference_claims import next_step_of_comparison
 from localjudge.report.label_page import write_labelling
 from localjudge.report.label_views import (
     EVIDENCE_KEY,
@@ -202,7 +203,11 @@ def _corrected_views(source: LabelSource, *, advice: bool = True) -> list[Table]
     runs = [part.run for part in source.runs]
     if not source.is_joint:
         return [summary_view(runs[0], advice=advice)]
-    return comparison_view(compare(*runs, moved=0))
+    if not advice:
+        return []  # localjudge start shows the difference at its end
+    comparison = compare(*runs, moved=0)
+    step = next_step_of_comparison(comparison)
+    return [*comparison_view(comparison), Table(notes=[f"next: {step}"])]
 
 
 def _print_files(files: Mapping[str, Path], count: int) -> None:

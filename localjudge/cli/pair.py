@@ -26,7 +26,7 @@ from localjudge.report.verification_views import labels_lines, verification_view
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.words import flag, option_name, printable
+from localjudge.words import call, flag, option_name, printable
 
 _SHOWN_OF_PAIRS = {"directory", "sample", "as_json", "metrics", "worst", "column"}
 """Parameters of `show` that also apply to two runs."""
@@ -150,6 +150,9 @@ def show_pair(
         typed.add("json")
     if typed:
         hint = f"name one of its runs: {excerpt(comparison.run_path)}"
+        if "labels" in typed:
+            disputed = call("label", excerpt(comparison.path), "disputed", True)
+            hint = f"for labels of both together, settle what is disputed: {disputed}"
         problem = f"{flag(min(typed))} is for one run, and {excerpt(comparison.path)} has two"
         raise InputError(problem, hint=hint)
     metrics: Sequence[str] | None = options["metrics"]
@@ -211,4 +214,7 @@ def verify_pair(
     else:
         lines = [*labels.problems, *labels_lines(labels)]
         show(Table(titles=["labels of the difference"], notes=lines))
+        if names_next_step() and max(codes, key=_WORSE.index) == ExitCode.DONE:
+            step = next_step_of_comparison(compare(*paths.values(), moved=0))
+            show(Table(notes=[f"next: {step}"]))
     return max(codes, key=_WORSE.index)

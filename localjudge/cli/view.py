@@ -10,7 +10,7 @@ import click
 from localjudge.analysis.compare import compare
 from localjudge.analysis.slices import slices
 from localjudge.cli import options as cli
-from localjudge.cli.command import command, print_json, typed_arguments
+from localjudge.cli.command import command, names_next_step, print_json, typed_arguments
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.cli.pair import open_comparison, show_pair
@@ -306,6 +306,8 @@ def report_command(
     page = write_report(run, result, gates.baseline, out, title=title, by=options["by"])
     if as_json:
         print_json({"file": str(page), "bytes": page.stat().st_size, **gate_values(result)})
+    elif comparison is not None and not names_next_step() and not result.decisions:
+        show(Table(notes=[f"report {page}"]))  # localjudge start shows the difference at its end
     else:
         show(*gate_views(result, page))
     return _exit_code(passed=result.passed)

@@ -6,7 +6,7 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator, Set
 from itertools import islice
 
 from localjudge.dataset import Dataset
@@ -32,14 +32,20 @@ _SHOWN_IDS = 3
 
 
 class NotedProgress(Progress):
-    """Forward progress, keep notes for `Run.notes`, and log them if no progress is shown."""
+    """Forward progress, keep notes for `Run.notes`, and log them if no progress is shown.
 
-    def __init__(self, progress: Progress | None) -> None:
+    Notes that were `told` before are kept, and not shown again.
+    """
+
+    def __init__(self, progress: Progress | None, told: Collection[str] = ()) -> None:
         self.forward_to = progress
+        self.told = told
         self.notes: list[str] = []
 
     def note(self, text: str, level: int = logging.INFO) -> None:
         self.notes.append(text)
+        if text in self.told:
+            return
         super().note(text)
         is_shown = self.forward_to is not None and type(self.forward_to) is not Progress
         if not is_shown:
@@ -47,7 +53,8 @@ class NotedProgress(Progress):
 
     def warn(self, text: str) -> None:
         self.notes.append(text)
-        _log.warning(printable(text))
+        if text not in self.told:
+            _log.warning(printable(text))
 
 
 def report_data(planned: Plan, progress: NotedProgress) -> None:
@@ -210,6 +217,9 @@ def _response_remarks(planned: Plan) -> Iterator[str]:
     if not thinking:
         return
     count = numbered(thinking, "response")
+    column = planned.dataset.mapping.get("response", "response")
+    if column != "response":
+        count = f"{count} in {column}"
     if planned.settings.keep_thinking:
         yield f"thinking in {count} is judged ({option_name('keep_thinking')})"
     else:

@@ -64,7 +64,7 @@ def open_job(
 
     A plan without questions opens no model, whatever judge is named.
     """
-    notes = NotedProgress(progress)
+    notes = NotedProgress(progress, planned.told)
     check_aims(planned, baseline)
     if out:
         refuse_unusable(Path(os.path.expanduser(out)))

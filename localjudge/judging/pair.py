@@ -152,7 +152,7 @@ def judge_pair(
     """
     with _open_baseline(planned, out, progress, how) as (directory, job):
         baseline = job.run()
-    with _open_run(planned, directory, progress, how) as job:
+    with _open_run(planned, directory, job, progress, how) as job:
         run = job.run()
     return Pair(directory, baseline, run)
 
@@ -170,7 +170,7 @@ def estimate_pair(
     """
     with _open_baseline(planned, out, progress, how) as (directory, job):
         baseline = estimate_job(job)
-    with _open_run(planned, directory, progress, how) as job:
+    with _open_run(planned, directory, job, progress, how) as job:
         run = estimate_job(job)
     return baseline, run
 
@@ -199,15 +199,21 @@ def _open_baseline(
 def _open_run(
     planned: PairPlan,
     directory: ComparisonDirectory,
+    baseline: Job,
     progress: Progress | None,
     how: Mapping[str, Any],
 ) -> Iterator[Job]:
-    """Open the judge for the new run, which reuses the answers of the baseline."""
+    """Open the judge for the new run, which reuses the answers of the baseline.
+
+    Remarks that were shown for the baseline are not shown again.
+    """
     settings = planned.run.settings
     reuse = (*settings.reuse, str(directory.baseline_path))
     settings = settings.model_copy(update={"reuse": reuse})
-    run = planned.run._replace(settings=settings)
+    told = frozenset(baseline.progress.notes)
+    run = planned.run._replace(settings=settings, told=told)
     with open_job(run, out=directory.run_path, progress=progress, **how) as job:
-        # They were shown for the baseline already.
-        job.progress.notes += filter(None, (planned.note, planned.warning))
+        job.progress.note(planned.note)
+        if planned.warning:
+            job.progress.warn(planned.warning)
         yield job

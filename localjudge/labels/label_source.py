@@ -30,6 +30,10 @@ class StatementsInRun(NamedTuple):
     verdict_ids: Mapping[str, VerdictId]
 
 
+PREFERRED = "faithfulness"
+"""The metric whose difference is labelled unless another one is named."""
+
+
 class LabelSource(NamedTuple):
     """Statements by metric (`frames`), where they are, and the directory of their labels."""
 
@@ -120,7 +124,11 @@ class LabelSource(NamedTuple):
                 hint="label a run with a judged metric",
             )
         if metrics is None and shares:
-            return shares
+            judged = shares
+        if metrics is None and self.is_joint:
+            # The labels of a difference are few, so they are for one metric.
+            name = PREFERRED if PREFERRED in judged else next(iter(judged))
+            return {name: judged[name]}
         return judged
 
     def sheet_rows(self, drawing: Drawing, statements: Sequence[DrawnStatement]) -> list[SheetRow]:

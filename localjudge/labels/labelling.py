@@ -124,9 +124,21 @@ class Labelling:
             remarks.append(_slice_outlook(frames, options.by, drawn, is_first=is_first))
         if not options.disputed:
             remarks += _difference_outlook(frames)
+            remarks += self._name_other_metrics(frames)
         if self.show_evidence and self.rows and not self.closest_sentences:
             remarks.append("no drawn statement has evidence, so none is shown")
         return remarks
+
+    def _name_other_metrics(self, frames: Mapping[str, UnitFrame]) -> list[str]:
+        """Return how to label the other metrics of a difference."""
+        others: list[str] = []
+        for name, frame in self.source.frames.items():
+            if name not in frames and frame.share_of and frame.by_key:
+                others.append(name)
+        if not others or not self.source.is_joint:
+            return []
+        named = option("metrics", others[0])
+        return [f"these labels are for {', '.join(frames)}; for another metric: {named}"]
 
     def _answered_statements(self) -> set[str]:
         """Return the statements that this annotator has answered, or another one labelled."""

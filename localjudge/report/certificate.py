@@ -14,7 +14,6 @@ from localjudge.analysis.check import Check, check
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
-from localjudge.judging.plan import FIRST_RUN
 from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import alterations
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
@@ -36,7 +35,7 @@ from localjudge.report.certificate_text import (
 from localjudge.report.html_page import check_report
 from localjudge.report.messages import Messages
 from localjudge.report.overview import overview
-from localjudge.report.private_page import page_parts, write_page
+from localjudge.report.private_page import name_run, page_parts, write_page
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE, file_sha256
 from localjudge.run_directory.examination import find_examination
 from localjudge.run_directory.files import VERIFICATION, last_verification
@@ -216,7 +215,7 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
     return {
         "title": title or ", ".join(sources)[:_LETTERS_OF_TITLE] or name,
         "name": name,
-        "run_name": _name_run(run.directory.resolve()),
+        "run_name": name_run(run.directory.resolve()),
         "sources": sources,
         "source_checksums": list(zip(sources, environment.source_sha256, strict=False)),
         "columns": columns,
@@ -243,13 +242,6 @@ def _describe_judge_tests(run: RunRecord, messages: Messages) -> str | None:
     if run.judge.examined is None:
         return None
     return messages.plain("examined.not_yet")
-
-
-def _name_run(directory: Path) -> str:
-    """Return the name of a run, with its folder if `localjudge start` called it `run`."""
-    if directory.name == FIRST_RUN or directory.name.startswith(f"{FIRST_RUN}-"):
-        return f"{directory.parent.name}/{directory.name}"
-    return directory.name
 
 
 def _list_checksums(run: RunRecord) -> list[tuple[str, str | None]]:

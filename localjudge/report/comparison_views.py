@@ -179,12 +179,20 @@ def comparison_lines(comparison: RunComparison) -> Iterator[str]:
     for name, change in comparison.metrics.items():
         for remark in change_remarks(name, change, obstacles=comparison.obstacles(name)):
             yield f"{name}: {remark}"
+    verdicts = [change.verdicts for change in comparison.metrics.values() if change.verdicts]
+    if any(each.unpaired for each in verdicts):
+        yield "became 1 and became 0 count only sentences that are in both answers"
     yield from comparison_notes(comparison)
-    if comparison.baseline_judge.in_brief == comparison.judge.in_brief:
-        yield f"judge {comparison.judge.in_brief}"
+    before = comparison.baseline_judge.in_brief
+    after = comparison.judge.in_brief
+    if all(change.headline for change in comparison.metrics.values()):
+        before = comparison.baseline_judge.name  # its caution advises labels, which are here
+        after = comparison.judge.name
+    if before == after:
+        yield f"judge {after}"
         return
-    yield f"A: judge {comparison.baseline_judge.in_brief}"
-    yield f"B: judge {comparison.judge.in_brief}"
+    yield f"A: judge {before}"
+    yield f"B: judge {after}"
 
 
 def comparison_notes(comparison: RunComparison, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:

@@ -20,6 +20,7 @@ from localjudge.analysis.difference_outcome import (
     decide_difference,
 )
 from localjudge.judging.verify import REPORT
+from localjudge.labels.label_source import PREFERRED
 from localjudge.run_directory.files import last_verification
 from localjudge.stats.interval import NoMean
 from localjudge.stats.paired import samples_to_decide
@@ -71,11 +72,14 @@ def claims(
 
 def next_step_of_comparison(comparison: RunComparison) -> str:
     """Return the next command: label, while labels are missing, then report, verify, certify."""
-    for name in comparison.metrics:
-        if decide_difference(comparison, name) in ("undecided", "judge only"):
-            command = label_command(comparison, name)
-            if command:
-                return command.replace("`", "")
+    outcomes = {name: decide_difference(comparison, name) for name in comparison.metrics}
+    decided = [name for name in outcomes if outcomes[name] in ("better", "worse")]
+    if not any(comparison.metrics[name].headline for name in decided):
+        for name in _order_for_labels(comparison):
+            if outcomes[name] in ("undecided", "judge only"):
+                command = label_command(comparison, name)
+                if command:
+                    return command.replace("`", "")
     directory = comparison.directory
     if directory is None:
         return call("report", comparison.run, "baseline", comparison.baseline)
@@ -86,6 +90,13 @@ def next_step_of_comparison(comparison: RunComparison) -> str:
         if verification is None or not verification.is_about(Path(run)):
             return call("verify", directory, opened="RunPair")
     return call("report", directory, "certificate", "certificate.html", opened="RunPair")
+
+
+def _order_for_labels(comparison: RunComparison) -> list[str]:
+    """Return the metrics: the labelled ones first, then the one that is labelled by default."""
+    names = list(comparison.metrics)
+    names.sort(key=lambda name: (comparison.metrics[name].corrected is None, name != PREFERRED))
+    return names
 
 
 def label_command(comparison: RunComparison, name: str) -> str | None:
@@ -99,6 +110,8 @@ def label_command(comparison: RunComparison, name: str) -> str | None:
     options: list[Any] = []
     if change.corrected and change.corrected.unsettled:
         options = ["disputed", True]
+    elif len(comparison.metrics) > 1 and directory is not None:
+        options = ["metrics", name]
     if directory is None:
         paths = (comparison.baseline, comparison.run)
         commands = [call("label", path, *options) for path in paths]

@@ -24,7 +24,7 @@ from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.labels.label_sheet import CLOSEST, SheetRow, write_sheet
 from localjudge.labels.labelling import Labelling
 from localjudge.report.messages import Messages
-from localjudge.report.private_page import browser_offset, page_parts, write_page
+from localjudge.report.private_page import browser_offset, name_run, page_parts, write_page
 from localjudge.run_directory.result_rows import select_context
 from localjudge.types import Language
 
@@ -51,7 +51,7 @@ def write_labelling(
     write_label_page(
         path,
         rows,
-        title=labelling.source.directory.name,
+        title=name_run(labelling.source.directory.resolve()),
         language=language,
         parts_of_juries=labelling.parts_of_juries(),
         evidence=labelling.closest_sentences,

@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from localjudge.errors import InputError
+from localjudge.judging.plan import FIRST_RUN
 from localjudge.report.messages import Messages
 from localjudge.resources import write_output
 from localjudge.run_directory.directory import open_regular
@@ -119,3 +120,10 @@ def browser_offset(text: str, place: int) -> int:
     if text.isascii():
         return place
     return place + sum(sign > _LAST_OF_ONE_UNIT for sign in text[:place])
+
+
+def name_run(directory: Path) -> str:
+    """Return the name of a run, with its folder if `localjudge start` called it `run`."""
+    if directory.name == FIRST_RUN or directory.name.startswith(f"{FIRST_RUN}-"):
+        return f"{directory.parent.name}/{directory.name}"
+    return directory.name

@@ -177,3 +177,60 @@ def test_certificate_of_the_difference(call: Call) -> None:
     code, _, errors = call("report", "cmp", "--certificate", "cmp/labels.jsonl")
     assert code == 1
     assert "labels.jsonl" in errors
+
+
+def test_labels_of_two_metrics_are_for_one_and_the_next_step_names_it(call: Call) -> None:
+    """Both metrics read the answers; `faithfulness` comes second in the alphabet."""
+    rows = []
+    for number in range(12):
+        texts = {"user_input": f"Where {number}?", "retrieved_contexts": [f"{RAIN} {number}"]}
+        answers = {"old": f"{KING} {number}", "new": f"{RAIN} {number}", "reference": RAIN}
+        rows.append({"id": f"q{number}", **texts, **answers})
+    write_rows("data.jsonl", *rows)
+    metrics = "answer_relevancy,faithfulness"
+    mapped = ("--map", "response=new", "--against", "old", "--metrics", metrics)
+    code, output, errors = call("run", "data.jsonl", "--judge", "lexical", *mapped, "--out", "two")
+    assert code == 0, errors
+    assert "label two --metrics faithfulness" in output
+    code, _, errors = call("label", "two", "--out", "sheet.csv")
+    assert code == 0
+    sheet = Path("sheet.csv").read_text(encoding="utf-8")
+    assert sheet.count("faithfulness") >= 12
+    assert "answer_relevancy" not in sheet
+    assert "these labels are for faithfulness" in errors
+
+
+def test_remarks_on_the_data_of_two_columns_are_shown_once(call: Call) -> None:
+    """All rows have one question; A has thinking in two answers, B in three."""
+    rows = []
+    for number in range(6):
+        old = f"{'<think>So.</think> ' if number < 2 else ''}{KING}"
+        new = f"{'<think>So.</think> ' if number < 3 else ''}{RAIN}"
+        answers = {"old": old, "new": new, "note": f"n{number}"}
+        rows.append({"user_input": "Where?", "retrieved_contexts": [RAIN], **answers})
+    write_rows("data.jsonl", *rows)
+    mapped = ("--map", "response=new", "--against", "old", "--metrics", "faithfulness")
+    code, _, errors = call("run", "data.jsonl", "--judge", "lexical", *mapped, "--out", "two")
+    assert code == 0
+    text = " ".join(errors.split())
+    assert text.count("1 different question") == 1
+    assert "2 responses in old" in text
+    assert "3 responses in new" in text
+
+
+def test_commands_on_two_runs_name_the_next_step(call: Call) -> None:
+    label = ("label", "cmp", "--out", "sheet.jsonl")
+    assert call(*label)[0] == 0
+    rows = [json.loads(line) for line in Path("sheet.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["human"] = int(row["text"] == RAIN)
+    Path("sheet.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, output, errors = call("label", "cmp", "--read", "sheet.jsonl")
+    assert code == 0, errors
+    assert "next: localjudge" in output
+    code, output, _ = call("verify", "cmp", "--quiet")
+    assert code == 0
+    assert "next: localjudge" in output
+    code, _, errors = call("show", "cmp", "--labels")
+    assert code == 1
+    assert "label cmp --disputed" in errors
