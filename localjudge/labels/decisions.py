@@ -132,6 +132,12 @@ class Decisions:
                 ones[name] += label
         return ones
 
+    @property
+    def undecidable(self) -> set[str]:
+        """Statements with answers, none of which is a label."""
+        answered = {key for key, answers in self.answers.items() if answers}
+        return answered - self.human.keys()
+
     def current_answer(self, row: LabelRow) -> Label | None:
         """Return the answer that counts in place of a row: by its annotator, in the same role."""
         answers = self.answers

@@ -28,6 +28,11 @@ _LABELS: dict[str, Label | None] = {
 }
 
 
+def is_undecidable(value: Any) -> bool:
+    """Return whether a cell or JSON value says that the annotator cannot tell: `?`."""
+    return isinstance(value, str) and unicodedata.normalize("NFKC", value).strip() == "?"
+
+
 def parse_label(value: Any) -> Label | None:
     """Parse the label in a cell or JSON value, None if unlabelled. Raises ValueError otherwise."""
     if isinstance(value, str):

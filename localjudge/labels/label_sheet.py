@@ -35,7 +35,7 @@ from localjudge.dataset.problems import Problem, Problems, check_id, describe, s
 from localjudge.dataset.rows import RawRow
 from localjudge.dataset.sources import Source, shown_name
 from localjudge.errors import DataError, InputError
-from localjudge.labels.human_label import HUMAN, LABEL_FORM, parse_label
+from localjudge.labels.human_label import HUMAN, LABEL_FORM, is_undecidable, parse_label
 from localjudge.resources import write_output
 from localjudge.run_directory.label_rows import EvidenceSeen
 from localjudge.run_directory.result_rows import json_line
@@ -81,7 +81,7 @@ class SheetLabel(NamedTuple):
     """A row of a sheet.
 
     Texts may keep the apostrophe of `words.escape_formula`. `when` is ISO 8601 in UTC.
-    `is_answered`: it has a label, or says that the statement cannot be decided.
+    `is_answered`: it has a label, or says that the statement cannot be decided (`is_undecidable`).
     `planned` is the number of statements of its sheet or page. `evidence_seen` says whether the
     annotator saw the evidence.
     """
@@ -96,6 +96,7 @@ class SheetLabel(NamedTuple):
     is_answered: bool
     planned: int | None
     evidence_seen: EvidenceSeen | None
+    is_undecidable: bool = False
 
 
 def write_sheet(
@@ -318,6 +319,7 @@ def _read_row(row: RawRow) -> tuple[SheetLabel | None, list[Problem]]:
         is_answered=cells[HUMAN] is not None or texts["when"] is not None,
         planned=_whole_number(_read_cell(row.values.get(PLANNED))),
         evidence_seen=seen,
+        is_undecidable=is_undecidable(cells[HUMAN]),
     )
     return label, problems
 

@@ -18,7 +18,7 @@ from localjudge.labels.label_sheet import SheetLabel
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.matched_labels import carry_over
 from localjudge.labels.units import UnitFrame, first_verdicts
-from localjudge.run_directory.label_rows import LabelRow, now
+from localjudge.run_directory.label_rows import Decision, LabelRow, now
 from localjudge.words import escape_formula, numbered
 
 _SHOWN = 3
@@ -48,7 +48,7 @@ def match_sheet(
             continue
         of_drawing = drawn.get((label.draw or "", key), {})
         last_row = stored.get((key, label.annotator or "", "adjudicated" in of_drawing))
-        is_empty = label.human is None and not label.when
+        is_empty = label.human is None and not label.when and not label.is_undecidable
         if is_empty and not _from_sheet(last_row, of_drawing.get("draw"), decisions):
             continue
         statement_values = {"key": key, **verdict_ids[key]._asdict(), "text": texts[key]}
@@ -103,13 +103,16 @@ def _refuse_other_statements(
 def _describe_label(label: SheetLabel, stored: LabelRow | None, when: str) -> dict[str, Any]:
     """Return the decision of a row. An unchanged label of a sheet keeps its time."""
     way = "sheet"
+    human: Decision = label.human
+    if label.is_undecidable:
+        human = "?"
     if label.when:
         way = "page"
         when = label.when
-    elif stored is not None and stored.human == label.human:
+    elif stored is not None and stored.human == human:
         when = stored.when
     return {
-        "human": label.human,
+        "human": human,
         "annotator": label.annotator,
         "way": way,
         "when": when,

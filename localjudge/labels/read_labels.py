@@ -34,7 +34,8 @@ _Answer = tuple[str, str]
 class LabelsRead(NamedTuple):
     """Number of statements by the effect of reading a source, counted for each annotator.
 
-    `remarks` name damaged texts, annotators who look alike, and answers that may be copies.
+    `undecidable` ones are `?` and withdraw no label. `remarks` name damaged texts, annotators who
+    look alike, and answers that may be copies.
     """
 
     new: int = 0
@@ -42,6 +43,7 @@ class LabelsRead(NamedTuple):
     withdrawn: int = 0
     known: int = 0
     older: int = 0
+    undecidable: int = 0
     unlabelled: int = 0
     remarks: tuple[str, ...] = ()
 
@@ -276,7 +278,7 @@ def _count_effects(
 ) -> Counter[str]:
     """Count the statements of each annotator by the effect of these rows.
 
-    `unlabelled` are the rows of the sheet without a label, except for those that withdraw one.
+    `unlabelled` are the rows of the sheet without an answer, except for those that withdraw one.
     """
     latest: dict[tuple[str, str, bool], LabelRow] = {}
     for row in sorted(rows, key=lambda row: row.moment):
@@ -289,17 +291,16 @@ def _count_effects(
         if effect is not None:
             counts[effect] += 1
     humans = [label.human for label in sheet]
-    counts["unlabelled"] = max(0, humans.count(None) - counts["withdrawn"])
+    without = humans.count(None) - counts["withdrawn"] - counts["undecidable"]
+    counts["unlabelled"] = max(0, without)
     return counts
 
 
 def _name_effect(old: Label | None, new: Label | None, row: LabelRow) -> str | None:
     if old == new:
         if new is None:
-            return None
-        if row.human == new:
-            return "known"
-        return "older"
+            return "undecidable" if row.human == "?" else None
+        return "known" if row.human == new else "older"
     if old is None:
         return "new"
     if new is None:

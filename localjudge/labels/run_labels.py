@@ -104,14 +104,13 @@ def _correct_means(
             is_failed = name in failed
             corrected[name] = correct_mean(frame, matched, seconds, too_many_failed=is_failed)
     labelled = [row for row in decisions.rows if row.key in decisions.human]
-    answered = {key for key, answers in decisions.answers.items() if answers}
     return RunLabels(
         statements=len(decisions.human),
         annotators=dict(sorted(decisions.annotators.items())),
         ones=decisions.count_ones(),
         first=labelled[0].when,
         last=labelled[-1].when,
-        unsure=len(answered - decisions.human.keys()),
+        unsure=len(decisions.undecidable),
         passed_over=len(matched.passed_over),
         undrawn=matched.undrawn,
         agreement=decisions.agreement(),

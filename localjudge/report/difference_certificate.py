@@ -296,6 +296,7 @@ def _describe_labels(
     days = sorted(row.when[:10] for row in rows)
     return {
         "annotators": annotators,
+        "unsure": len(decisions.undecidable),
         "first": days[0],
         "last": days[-1],
         "agreement": agreement and describe_agreement(agreement, messages),

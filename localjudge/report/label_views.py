@@ -215,6 +215,7 @@ def read_view(taken: Mapping[str, LabelsRead]) -> Table:
             "withdrawn": labels.withdrawn,
             "already stored": labels.known,
             "older than the current label": labels.older,
+            "undecidable (?)": labels.undecidable,
         }
         for words, count in counts.items():
             if count:

@@ -1,5 +1,6 @@
 """The certificate of a difference states what was checked of both runs, and the difference."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -145,6 +146,29 @@ def test_the_judge_s_means_are_those_of_the_quoted_difference(tmp_path: Path, te
     certain = ScriptedEngine(dict.fromkeys(script, 0.0), default=1.0)
     pair = evaluate_pair(rows, "old", out=tmp_path / "certain", engine=certain, **how)
     assert "expected scores" not in text(pair)
+
+
+def test_question_marks_in_a_sheet_are_answers(pair: RunPair, text: Text, tmp_path: Path) -> None:
+    """Of 30 rows, 3 are ? and 2 are empty. Only the empty ones are asked again."""
+    file = pair.label(tmp_path / "sheet.jsonl", sample=30, annotator="ann")
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for number, row in enumerate(rows):
+        row["human"] = "?" if number < 3 else 1
+        if number >= 28:
+            row["human"] = None
+    file.write_text("\n".join(map(json.dumps, rows)))
+    for expected in ((25, 0), (0, 25)):
+        read = pair.read_labels(file)
+        assert (read.new, read.known) == expected
+        assert (read.undecidable, read.unlabelled) == (3, 2)
+    source = join_statements(ComparisonDirectory.open(pair.directory))
+    again = Labelling(source, "ann", DrawingOptions(sample=30))
+    assert len(again.rows) == 2
+    assert "3 statements that could not be decided (?)" in text(pair)
+    rows[0]["human"] = 1
+    file.write_text("\n".join(map(json.dumps, rows)))
+    assert pair.read_labels(file).new == 1
+    assert "2 statements that could not be decided (?)" in text(pair)
 
 
 def test_without_labels_it_says_judge_only(pair: RunPair, text: Text) -> None:
