@@ -51,7 +51,7 @@ _NUMBERS = r"[0-9]{1,3}(?:\s?[,;\u2013-]\s?[0-9]{1,3})*"
 _SEPARATOR = re.compile(
     r"\s*[,;、，；]\s*"
     rf"|(?<=\d)\s+(?:{any_of('joins_marks')}|&|\+)\s+(?=(?:[^\W\d]+[ :]*)?\d)"
-    r"|(?<=\d)\s?[&和と]\s?(?=\d)"
+    rf"|(?<=\d)\s?(?:&|{any_of('joins_marks_without_space')})\s?(?=\d)"
 )
 _SOURCE_WORD = rf"(?:{any_of('source_words')})"
 _SEE = rf"(?:(?:{any_of('see')})\.?\s)?"
