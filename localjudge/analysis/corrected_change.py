@@ -15,7 +15,7 @@ from localjudge.labels.labelled_units import (
     LabelledUnits,
     are_too_many,
     count_labels,
-    find_plan,
+    find_planned,
     label_units,
 )
 from localjudge.labels.matched_labels import MatchedLabels
@@ -173,7 +173,7 @@ def correct_difference(
     for human in decisions.by_annotator(labelled).values():
         people.append(_units_at_look(both, before, after, human))
     update = _count_used_labels(people[0])
-    update["planned"] = _find_plan_of_both(both, people[0])
+    update["planned"] = _count_planned(both, people[0])
     shared = len(labelled_before & labelled_after)
     if not update["labels_before"]:
         update["remark"] = _explain_adding_labels(
@@ -213,39 +213,39 @@ def _units_at_look(
     drawings_after = matched_after.drawings[after.metric]
     label_before = partial(label_units, before, human, drawings_before)
     label_after = partial(label_units, after, human, drawings_after)
-    plans = matched_before.plans  # of both runs
-    units_before = label_before(plans)
-    units_after = label_after(plans)
+    planned_sets = matched_before.planned  # of both runs
+    units_before = label_before(planned_sets)
+    units_after = label_after(planned_sets)
     if units_before.is_complete and units_after.is_complete:
         # The look with the smaller error is valid for both.
         look = max(units_before.look, units_after.look, key=lambda each: each.confidence or 0)
         return units_before, units_after, look
-    plan_before = find_plan(before, plans, units_before.labelled)
-    plan_after = find_plan(after, plans, units_after.labelled)
-    if not plan_before or not plan_after:
-        return _look_without_plans(label_before, label_after)
-    planned = min(len(plan_before), len(plan_after))
+    planned_before = find_planned(before, planned_sets, units_before.labelled)
+    planned_after = find_planned(after, planned_sets, units_after.labelled)
+    if not planned_before or not planned_after:
+        return _look_without_plan(label_before, label_after)
+    planned = min(len(planned_before), len(planned_after))
     labels = min(len(units_before.labelled), len(units_after.labelled))
     statements = max(len(before.by_key), len(after.by_key))
     look = look_at(labels, statements, planned)
-    labels_before = len(plan_before)
-    labels_after = len(plan_after)
+    labels_before = len(planned_before)
+    labels_after = len(planned_after)
     if look.labels > planned:
         labels_before = look.labels
         labels_after = look.labels
-    units_before = label_before(plans, labels_before)
-    units_after = label_after(plans, labels_after)
+    units_before = label_before(planned_sets, labels_before)
+    units_after = label_after(planned_sets, labels_after)
     return units_before, units_after, look
 
 
-def _find_plan_of_both(
+def _count_planned(
     both: tuple[MatchedLabels, MatchedLabels], units: tuple[LabelledUnits, LabelledUnits, Look]
 ) -> int | None:
     """Return the number of labels that were planned for each run, None without a plan of both."""
-    plans = both[0].plans  # of both runs
+    planned_sets = both[0].planned  # of both runs
     numbers = []
     for labelled in units[:2]:
-        numbers.append(len(find_plan(labelled.frame, plans, labelled.labelled)))
+        numbers.append(len(find_planned(labelled.frame, planned_sets, labelled.labelled)))
     return min(numbers) or None
 
 
@@ -288,7 +288,7 @@ def describe_change(changes: Sequence[Mean], look: Look, fewest: int) -> dict[st
     }
 
 
-def _look_without_plans(
+def _look_without_plan(
     label_before: Callable[..., LabelledUnits], label_after: Callable[..., LabelledUnits]
 ) -> tuple[LabelledUnits, LabelledUnits, Look]:
     """Return the units of both runs at the earlier one of their looks."""

@@ -24,7 +24,7 @@ from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.gates import Gate
 from localjudge.analysis.slices import Slice
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
-from localjudge.labels.labelling_time import SECONDS_A_LABEL
+from localjudge.labels.decisions import SECONDS_A_LABEL
 from localjudge.labels.run_labels import RunLabels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary, allowed_failures

@@ -18,7 +18,7 @@ from localjudge.analysis.corrected_change import (
 )
 from localjudge.labels.corrected_mean import find_obstacle
 from localjudge.labels.difference_frame import DifferenceFrame, half_width_of_all_labels
-from localjudge.labels.labelled_units import LabelledUnits, count_labels, find_plan, label_units
+from localjudge.labels.labelled_units import LabelledUnits, count_labels, find_planned, label_units
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import corrected_change, prediction_powered
@@ -67,7 +67,7 @@ def correct_jointly(
         drawings.append([drawn for drawn in drawing if drawn.key in frame.by_key])
     people = []
     for human in decisions.by_annotator(keys).values():
-        people.append(label_units(frame, human, drawings, matched.plans))
+        people.append(label_units(frame, human, drawings, matched.planned))
     first = people[0]
     update: dict[str, Any] = {
         "labels_before": len(first.counted & frame.before.by_key.keys()),
@@ -76,7 +76,7 @@ def correct_jointly(
         "labelled": len(first.labelled),
         "look": first.look.labels,
         "next_look": first.look.next,
-        "planned": len(find_plan(frame, matched.plans, first.labelled)) or None,
+        "planned": len(find_planned(frame, matched.planned, first.labelled)) or None,
     }
     if first.counted:
         changes = []

@@ -12,8 +12,8 @@ from localjudge.cli.main import ExitCode, command_line
 from localjudge.cli.start_answers import StartFolder
 from localjudge.errors import InputError
 from localjudge.judging.estimate import Estimate
+from localjudge.labels.decisions import labelling_minutes
 from localjudge.labels.labelling import DEFAULT_COUNT
-from localjudge.labels.labelling_time import labelling_minutes
 from localjudge.report.terminal import put
 from localjudge.run_directory.label_rows import stored_labels
 from localjudge.types import Language

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer
 
+from localjudge.labels.decisions import labelling_minutes
 from localjudge.labels.judge_figures import FEW
 from localjudge.labels.labelled_units import (
     EvidenceUse,
@@ -26,7 +27,6 @@ from localjudge.labels.labelled_units import (
     count_labels,
     label_units,
 )
-from localjudge.labels.labelling_time import labelling_minutes
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
 from localjudge.run_directory.summary import MetricSummary
@@ -243,7 +243,7 @@ def correct_mean(
     labels = decisions.by_annotator(frame.by_key.keys() & decisions.human.keys())
     units: dict[str, LabelledUnits] = {}
     for name, human in labels.items():
-        units[name] = label_units(frame, human, drawings, matched.plans)
+        units[name] = label_units(frame, human, drawings, matched.planned)
     first = next(iter(units.values()))
     update: dict[str, Any] = {
         "labels": len(first.counted),
@@ -298,7 +298,7 @@ def _estimate_pooled(
     drawings = matched.drawings[frame.metric]
     estimates = []
     for human in labels:
-        units = label_units(frame.pooled(), human, drawings, matched.plans)
+        units = label_units(frame.pooled(), human, drawings, matched.planned)
         estimates.append(units.estimate())
     return covering(estimates)
 

@@ -10,11 +10,16 @@ counts as one.
 
 The latest label counts by its time, unless a time cannot be right: a decision with `by_order` has
 or replaces a time in the future, and counts from the place where it was read.
+
+The times between decisions also tell how long a label takes.
 """
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import median
 
 from localjudge.labels.annotator_agreement import Agreement, compute_agreement, is_disputed
 from localjudge.run_directory.label_rows import LabelRow
@@ -26,6 +31,12 @@ Answers = dict[str, dict[str, Label | None]]
 _Role = tuple[str, str, bool]
 """Statement, annotator, and whether the annotator adjudicates."""
 _CLOCKS_DIFFER_BY = timedelta(minutes=1)
+SECONDS_A_LABEL = 18.0
+"""Default until there are a few labels: 50 in a quarter of an hour."""
+_MIN_PAUSE = 1.0
+"""Seconds. A shorter or longer time between two labels is not the time for one statement."""
+_MAX_PAUSE = 300.0
+_MIN_PAUSES = 5
 
 
 class Decisions:
@@ -221,3 +232,25 @@ def _latest_answers(rows: Iterable[LabelRow]) -> Answers:
 
 def _drop_undecided(answers: Mapping[str, Label | None]) -> dict[str, Label]:
     return {name: label for name, label in answers.items() if label is not None}
+
+
+def seconds_a_label(rows: Iterable[LabelRow]) -> float:
+    """Return the median seconds between decisions of one annotator, without pauses."""
+    moments: dict[str, list[datetime]] = defaultdict(list)
+    for row in rows:
+        if row.way != "sheet":
+            moments[row.annotator].append(row.moment)
+    pauses = []
+    for moments_of_annotator in moments.values():
+        for earlier, later in pairwise(sorted(moments_of_annotator)):
+            seconds = (later - earlier).total_seconds()
+            if _MIN_PAUSE <= seconds < _MAX_PAUSE:
+                pauses.append(seconds)
+    if len(pauses) < _MIN_PAUSES:
+        return SECONDS_A_LABEL
+    return median(pauses)
+
+
+def labelling_minutes(labels: int, seconds: float = SECONDS_A_LABEL) -> int:
+    """Return the minutes that so many labels take, at least 1."""
+    return max(1, math.ceil(labels * seconds / 60))

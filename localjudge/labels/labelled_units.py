@@ -111,13 +111,13 @@ def label_units(
     frame: UnitFrame,
     human: Mapping[str, float],
     drawings: Iterable[Iterable[DrawnStatement]],
-    plans: Iterable[Set[str]] = (),
+    planned_sets: Iterable[Set[str]] = (),
     most: int | None = None,
 ) -> LabelledUnits:
     """Return the units of a metric with the labels that count, for at most `most` statements.
 
-    `human` is one annotator's label of each statement, and `plans` are the statements of first
-    readings that were complete.
+    `human` is one annotator's label of each statement, and `planned_sets` are the statements of
+    first readings that were complete.
     """
     keys = frame.by_key.keys() & human.keys()
     drawings = _select_labels(drawings, keys)
@@ -129,7 +129,7 @@ def label_units(
     labelled: Set[str] = weights.keys()
     if is_complete:
         labelled = keys
-    planned = find_plan(frame, plans, labelled)
+    planned = find_planned(frame, planned_sets, labelled)
     number = len(labelled)
     if most is not None:
         number = min(number, most)
@@ -152,11 +152,13 @@ def label_units(
     )
 
 
-def find_plan(frame: UnitFrame, plans: Iterable[Set[str]], labelled: Set[str]) -> Set[str]:
+def find_planned(
+    frame: UnitFrame, planned_sets: Iterable[Set[str]], labelled: Set[str]
+) -> Set[str]:
     """Return the largest plan for the labelled statements, or none if it is too small."""
     largest: Set[str] = frozenset()
-    for plan in plans:
-        planned = plan & frame.by_key.keys()
+    for statements in planned_sets:
+        planned = statements & frame.by_key.keys()
         is_usable = len(planned) >= MIN_PLANNED_LABELS and planned <= labelled
         if is_usable and len(planned) > len(largest):
             largest = planned

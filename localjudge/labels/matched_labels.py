@@ -26,7 +26,7 @@ _NameAndFrame = tuple[str, str]
 class MatchedLabels(NamedTuple):
     """Statements of the run in a directory, the decisions on them, and their drawings by metric.
 
-    `undrawn` is the number of the run's own labels that were drawn from other statements. `plans`
+    `undrawn` is the number of the run's own labels that were drawn from other statements. `planned`
     are the statements of first readings that were complete. `passed_over` statements have no label,
     but later ones of their drawing do.
     """
@@ -37,7 +37,7 @@ class MatchedLabels(NamedTuple):
     drawings: dict[str, list[list[DrawnStatement]]]
     undrawn: int
     passed_over: Set[str]
-    plans: tuple[Set[str], ...]
+    planned: tuple[Set[str], ...]
     own: Set[str]
     """Statements with a label in this run's own file."""
     is_stopped: bool
@@ -52,9 +52,9 @@ def match_labels(
     frames = unit_frames(run)
     statements = statement_keys(frames.values())
     decisions = Decisions(row for row in (*own, *others) if row.key in statements)
-    plans = (planned_statements(own), planned_statements(others))
+    planned = (planned_statements(own), planned_statements(others))
     is_stopped = run.sampling.optional_stopping
-    return _match(run.directory, own, frames, decisions, plans, is_stopped=is_stopped)
+    return _match(run.directory, own, frames, decisions, planned, is_stopped=is_stopped)
 
 
 def match_labels_of_both(
@@ -67,7 +67,7 @@ def match_labels_of_both(
     rows_before = stored_labels(before.directory)
     rows_after = stored_labels(after.directory)
     decisions = Decisions([*rows_before, *rows_after])
-    plans = (planned_statements(rows_before), planned_statements(rows_after))
+    planned = (planned_statements(rows_before), planned_statements(rows_after))
     frames_before: dict[str, UnitFrame] = {}
     frames_after: dict[str, UnitFrame] = {}
     if decisions.rows:
@@ -79,7 +79,9 @@ def match_labels_of_both(
         (after, rows_after, frames_after),
     ):
         is_stopped = run.sampling.optional_stopping
-        matched.append(_match(run.directory, rows, frames, decisions, plans, is_stopped=is_stopped))
+        matched.append(
+            _match(run.directory, rows, frames, decisions, planned, is_stopped=is_stopped)
+        )
     return matched[0], matched[1]
 
 
@@ -90,8 +92,8 @@ def match_joint_labels(
     rows = stored_labels(directory)
     statements = statement_keys(frames.values())
     decisions = Decisions(row for row in rows if row.key in statements)
-    plans = (planned_statements(rows),)
-    return _match(directory, rows, frames, decisions, plans, is_stopped=is_stopped)
+    planned = (planned_statements(rows),)
+    return _match(directory, rows, frames, decisions, planned, is_stopped=is_stopped)
 
 
 def _match(
@@ -99,7 +101,7 @@ def _match(
     own: Sequence[LabelRow],
     frames: dict[str, UnitFrame],
     decisions: Decisions,
-    plans: tuple[Set[str], ...],
+    planned: tuple[Set[str], ...],
     *,
     is_stopped: bool,
 ) -> MatchedLabels:
@@ -110,7 +112,7 @@ def _match(
         drawings=labelled_drawings(decisions, frames),
         undrawn=count_undrawn(own, frames),
         passed_over=list_passed_over(frames, decisions),
-        plans=plans,
+        planned=planned,
         own={row.key for row in own} & decisions.human.keys(),
         is_stopped=is_stopped,
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from localjudge.errors import InputError
 from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean, correct_mean
-from localjudge.labels.labelling_time import seconds_a_label
+from localjudge.labels.decisions import seconds_a_label
 from localjudge.labels.matched_labels import match_labels
 from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.run_record import RunRecord, as_run, cached_by_run

@@ -22,12 +22,11 @@ from localjudge.labels.corrected_mean import (
     TOO_SMALL,
     CorrectedMean,
 )
-from localjudge.labels.decisions import Decisions
+from localjudge.labels.decisions import SECONDS_A_LABEL, Decisions, seconds_a_label
 from localjudge.labels.drawing import Drawing, DrawingOptions, draw_statements
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.labelling_time import SECONDS_A_LABEL, seconds_a_label
 from localjudge.labels.matched_labels import drawn_statements, labelled_drawings
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
