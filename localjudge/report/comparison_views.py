@@ -17,6 +17,7 @@ from localjudge.analysis.comparison import (
     SlicedChanges,
 )
 from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.difference_outcome import count_missing_labels
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.metrics import catalog
 from localjudge.report.difference_claims import claims
@@ -314,6 +315,10 @@ def _describe_no_difference(change: MetricChange, quoted: Mean) -> str:
     if smallest > 1:
         detectable = "no difference"
     line = f"not significant; with {compared}, {detectable} can be detected"
+    missing = count_missing_labels(change)
+    if missing is not None:
+        more = numbered(missing, "more label")
+        return f"{line}; about {more} would show a difference of this size"
     needed = samples_to_decide(quoted, 0)
     if not needed or not round(quoted.mean, _DIGITS):
         return line

@@ -31,6 +31,7 @@ from localjudge.report.certificate_text import (
     LabelCheck,
     describe_agreement,
     describe_label_check,
+    describe_origin,
     translate_mean,
 )
 from localjudge.report.messages import Messages
@@ -97,7 +98,11 @@ def _values(
     problems: list[str] = []
     for letter, run in zip("AB", runs, strict=True):
         side = describe_run(run, messages)
-        sides.append({**side, "letter": letter})
+        origins = []
+        for origin in run.origins:
+            if Path(origin.name).name != comparison.baseline:  # equal answers are asked once
+                origins.append(describe_origin(origin, messages))
+        sides.append({**side, "letter": letter, "origins": origins})
         problems += [f"{letter}: {problem}" for problem in side["problems"]]
     after = sides[1]
     result: dict[str, Any] = {"changes": [], "decisions_of_gates": (), "gates": [], "pairs": ""}
@@ -256,11 +261,11 @@ def _describe_levels(name: str, change: MetricChange, messages: Messages) -> Ite
             key = "certificate.without_judge"
     if levels is None:
         return
-    means: list[str] = []
-    for letter, mean in zip("AB", (levels.before, levels.after), strict=True):
-        means.append(f"{letter}: {translate_mean(name, mean, None, messages)}")
     by = messages.plain(key)
-    yield f"{by[:1].upper()}{by[1:]}: {'; '.join(means)}."
+    before = translate_mean(name, levels.before, None, messages)
+    after = translate_mean(name, levels.after, None, messages)
+    by = f"{by[:1].upper()}{by[1:]}"
+    yield messages.plain("difference.levels", by=by, a=before, b=after)
 
 
 def _sign(value: float | None, messages: Messages) -> str:

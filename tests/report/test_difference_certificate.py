@@ -285,6 +285,7 @@ def test_means_are_those_of_the_screen_and_by_labels_where_they_give_them(
     assert "By the labels, without intervals: A: in an average answer, about 0 % of the" in page
     assert "B: in an average answer, about 100 % of the" in page
     assert "80 of 80 statements can change the difference" in page
+    assert str(pair.directory) not in page
     for side in ("old", "new"):
         assert f"sha256 of {side}/manifest.json" in page
 
