@@ -144,8 +144,10 @@ class _StoredVerdicts(StoredAnswers):
 
 
 def _check_labels(run: RunRecord) -> Iterator[str]:
-    for problem in check_labels(run).problems:
-        yield f"{LABELS} was changed ({excerpt(problem)})"
+    check = check_labels(run)
+    state = "was changed" if check.is_file_altered else "does not fit the run"
+    for problem in check.problems:
+        yield f"{LABELS} {state} ({excerpt(problem)})"
 
 
 def changed_rows(

@@ -35,12 +35,14 @@ from localjudge.words import numbered
 class LabelsCheck(Record):
     """The `current` labels, unless they cannot be read, and the ones `verified` last.
 
-    `problems` state what was changed. `means` are the recomputed corrected means.
+    `problems` state what was changed: rows of the file (`is_file_altered`), or only the statements
+    of the run. `means` are the recomputed corrected means.
     """
 
     current: VerifiedLabels | None = None
     verified: VerifiedLabels | None = None
     problems: tuple[str, ...] = ()
+    is_file_altered: bool = False
     means: RunLabels | None = None
 
 
@@ -57,22 +59,30 @@ def check_labels(run: RunRecord) -> LabelsCheck:
     try:
         labels = label_file(run.directory)
     except RunDirectoryError as error:
-        return LabelsCheck(verified=verified, problems=(error.message, *damage))
+        problems = [error.message, *damage]
+        return LabelsCheck(verified=verified, problems=tuple(problems), is_file_altered=True)
+    is_altered = bool(damage) or _is_altered(run.directory, labels, verified)
     frames: dict[str, UnitFrame] = {}
     try:
         if labels.rows:
             frames = unit_frames(run)
         current = _describe(labels, frames, verified)
     except LocaljudgeError as error:
-        problem = f"its drawings cannot be checked: {excerpt(error.message)}"
-        return LabelsCheck(verified=verified, problems=(problem, *damage))
+        problems = [f"its drawings cannot be checked: {excerpt(error.message)}", *damage]
+        return LabelsCheck(verified=verified, problems=tuple(problems), is_file_altered=is_altered)
     if not labels.rows:
         damage = []  # without labels nothing depends on the file
     problems = [*damage, *_find_changes(run.directory, labels, frames, verified)]
     means = None
     if not problems:
         means = read_run_labels(run)
-    return LabelsCheck(current=current, verified=verified, problems=tuple(problems), means=means)
+    return LabelsCheck(
+        current=current,
+        verified=verified,
+        problems=tuple(problems),
+        is_file_altered=is_altered and bool(problems),
+        means=means,
+    )
 
 
 def check_joint_labels(
@@ -85,19 +95,22 @@ def check_joint_labels(
     path = directory / VERIFICATION
     verified = None
     frames: Mapping[str, UnitFrame] = {}
+    is_altered = True
     try:
         if os.path.lexists(path):
             verified = validated(VerifiedLabels, read_object(path), str(path))
         labels = label_file(directory)
+        is_altered = _is_altered(directory, labels, verified)
         if labels.rows:
             frames = read_frames()
     except LocaljudgeError as error:
-        return LabelsCheck(verified=verified, problems=(error.message,))
+        return LabelsCheck(verified=verified, problems=(error.message,), is_file_altered=is_altered)
     problems = _find_changes(directory, labels, frames, verified)
     return LabelsCheck(
         current=_describe(labels, frames, verified),
         verified=verified,
         problems=tuple(problems),
+        is_file_altered=is_altered,
     )
 
 
@@ -125,6 +138,15 @@ def _describe(
     )
 
 
+def _is_altered(directory: Path, labels: LabelFile, verified: VerifiedLabels | None) -> bool:
+    """Return whether the file does not begin with the bytes that were verified."""
+    if verified is None or not verified.rows:
+        return False
+    if labels.size < verified.size:
+        return True
+    return hash_first_labels(directory, verified.size) != verified.sha256
+
+
 def _find_changes(
     directory: Path,
     labels: LabelFile,
@@ -134,9 +156,7 @@ def _find_changes(
     if verified is None or not verified.rows:
         return []
     rows = f"the {numbered(verified.rows, 'row')} verified on {verified.when}"
-    if labels.size < verified.size:
-        return [f"differs from {rows}"]
-    if hash_first_labels(directory, verified.size) != verified.sha256:
+    if _is_altered(directory, labels, verified):
         return [f"differs from {rows}"]
     if _hash_drawings(labels.rows[: verified.rows], frames) != verified.drawings_sha256:
         return [f"the settings of its drawings differ from those of {rows}"]

@@ -10,6 +10,7 @@ from localjudge.judging.verify_data import DataFileCheck
 from localjudge.judging.verify_labels import LabelsCheck
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.differences import Difference
+from localjudge.run_directory.label_rows import LABELS
 from localjudge.words import numbered
 
 _RESULT_STYLE = {"bit-identical": "green", "same verdicts": "yellow", "different": "red"}
@@ -73,7 +74,10 @@ def _difference_lines(title: str, differences: Sequence[Difference]) -> Iterator
 def labels_lines(labels: LabelsCheck) -> Iterator[str]:
     """Yield whether the labels are unchanged, and the means that they correct."""
     if labels.problems:
-        yield "labels: altered"
+        state = "labels: altered"
+        if not labels.is_file_altered:
+            state = f"{LABELS}: no row was changed, but what the run says of its statements"
+        yield state
         return
     if labels.current is None or not labels.current.rows:
         yield "labels: none"
@@ -126,4 +130,7 @@ def _change_lines(verification: Verification) -> Iterator[str]:
         listed = ", ".join(places[:_PLACES_SHOWN])
         if len(places) > _PLACES_SHOWN:
             listed += ", ..."
-        yield f"{name} was changed ({listed})"
+        if name == LABELS and not verification.labels.is_file_altered:
+            yield f"{name} does not fit the run ({listed})"
+        else:
+            yield f"{name} was changed ({listed})"

@@ -1,7 +1,9 @@
 """The certificate states what was checked and no more."""
 
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.report.certificate import write_certificate
+from localjudge.report.verification_views import labels_lines
 from localjudge.run_directory.directory import file_sha256
 from localjudge.run_directory.files import VERIFICATION
 from localjudge.run_directory.label_rows import LABELS, label_file
@@ -105,6 +108,23 @@ def test_a_certificate_says_which_changes_of_labels_are_excluded(run: Run, text:
     (run.directory / VERIFICATION).unlink()
     assert run.verify(engine=same_judge(run), sample=5)
     assert "No earlier verification" in text(run)
+
+
+def test_labels_are_not_called_altered_if_the_run_was(run: Run, tmp_path: Path) -> None:
+    """The texts in run.sqlite are changed; then a row of labels.jsonl as well."""
+    assert run.verify(engine=same_judge(run))
+    with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
+        store.execute("UPDATE sample SET content = replace(content, 'All of', 'None of')")
+    altered = Run.open(run.directory, check=False)
+    found = altered.verify(engine=same_judge(run))
+    assert not found
+    assert found.labels.problems
+    assert "altered" not in " ".join(labels_lines(found.labels))
+    problems = write_certificate(altered, tmp_path / "page.html").problems
+    assert not any("labels.jsonl was changed" in problem for problem in problems)
+    edited(LABELS, '"human": 1', '"human": 0')(run.directory)
+    found = Run.open(run.directory, check=False).verify(engine=same_judge(run))
+    assert list(labels_lines(found.labels)) == ["labels: altered"]
 
 
 def test_a_certificate_without_labels_has_nothing_about_them_on_top(
