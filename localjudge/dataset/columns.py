@@ -98,6 +98,9 @@ LOOSE_NAMES = _split_names(
 )
 """Names of columns that may also contain labels, scores or ids."""
 
+ROW_NUMBERS = ("nr", "num", "number", "nummer", "kennung", "numéro", "número")
+"""Names of columns that number the rows in English, German, French and Spanish."""
+
 ID_COLUMNS = {
     "retrieved_context_ids": "retrieved_contexts",
     "reference_context_ids": "reference_contexts",
@@ -121,6 +124,11 @@ def _spelling(name: str) -> str:
 
 
 _KNOWN_SPELLINGS = {_spelling(name): name for name in map(first_part, sorted(_ALL_NAMES))}
+
+
+def numbers_rows(column: str) -> bool:
+    """Return whether a column is named as one that numbers the rows, in any spelling."""
+    return column.strip().rstrip(".").casefold() in ROW_NUMBERS
 
 
 def is_known_name(column: str) -> bool:

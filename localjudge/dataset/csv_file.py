@@ -51,7 +51,8 @@ def read_csv(
 ) -> Iterator[RawRow | Problem]:
     """Yield the rows of a stream that begins with `head`. Raises DataError for invalid CSV.
 
-    Places in a table `edited` in a spreadsheet include the row there. Lines before the header are
+    Places include the row in a spreadsheet if it is another number, as after a cell with line
+    breaks; in a table `edited` there, always. Lines before the header are
     skipped if a line has all of these `columns`.
     """
     separator = _SEPARATOR_LINE.fullmatch(_first_line_with_text(head))
@@ -76,7 +77,7 @@ def read_csv(
         row_number += 1
         if names and has_text:
             place = Place(source, line=first_line)
-            if edited:
+            if edited or row_number != first_line:
                 place = Place(source, line=first_line, row=row_number)
             record = _add_trailing_cells(cells, len(names))
             if len(record) == len(names):

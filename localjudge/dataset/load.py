@@ -8,6 +8,7 @@ Uses constant memory, except for a file with one JSON array or object, and for a
 """
 
 import os
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -23,6 +24,7 @@ from localjudge.dataset.columns import (
     ALIASES,
     Resolved,
     Survey,
+    numbers_rows,
     resolve,
     source_has,
     split_columns,
@@ -35,7 +37,7 @@ from localjudge.dataset.paired_answers import AGAINST, PairedAnswers, pair_answe
 from localjudge.dataset.paths import first_parts, reaches_inside
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import SHOWN, Problem, Problems, shown
-from localjudge.dataset.rows import RawRow
+from localjudge.dataset.rows import RawRow, is_blank
 from localjudge.dataset.samples import SampleTable
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.errors import DataError, InputError
@@ -81,6 +83,7 @@ def load(
     with _surveyed(data, mapping, options, progress, name) as (sources, tables):
         for table in tables:
             table.choose_columns()
+        _find_ids(tables)
         checks = _Checks.by(options)
         dataset = _check_tables(tables, checks, progress)
         return replace(dataset, **_describe_sources(sources))
@@ -106,6 +109,7 @@ def load_pair(
         for table in tables:
             table.choose_columns()
         _check_answers(tables, mapping, against)
+        _find_ids(tables)
         checks = _Checks.by(options)._replace(keeps_numbers=True)
         described = _describe_sources(sources)
         run = _check_tables(tables, checks, progress)
@@ -298,6 +302,35 @@ class _Table:
         if self.survey.has(column):
             others["response"] = column
         self.columns = others
+
+
+def _find_ids(tables: Sequence[_Table]) -> None:
+    """Take a column that numbers all rows, such as `Nr`, as the id if there is no other id.
+
+    It does so only if every row has a value of its own there, which is read once more.
+    """
+    if any("id" in table.columns for table in tables):
+        return
+    used = {*tables[0].columns.values()}
+    names = [name for name in tables[0].survey.columns if numbers_rows(name) and name not in used]
+    if len(names) != 1 or not all(table.survey.columns.get(names[0]) for table in tables):
+        return
+    with closing(sqlite3.connect("")) as database:  # a temporary file
+        database.execute("CREATE TABLE id (value TEXT PRIMARY KEY)")
+        for table in tables:
+            for row in table.rows():
+                if isinstance(row, Problem):
+                    continue
+                value = row.values.get(names[0])
+                if is_blank(value) or not isinstance(value, str | int):
+                    return
+                added = database.execute(
+                    "INSERT OR IGNORE INTO id VALUES (?)", [str(value).strip()]
+                )
+                if not added.rowcount:
+                    return
+    for table in tables:
+        table.columns = {"id": names[0], **table.columns}
 
 
 def _parse_text(value: Any, kinds: tuple[type, ...]) -> Any:

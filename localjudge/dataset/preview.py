@@ -6,7 +6,7 @@ from contextlib import closing
 from itertools import islice
 from statistics import median
 
-from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
+from localjudge.dataset.columns import ALIASES, LOOSE_NAMES, ROW_NUMBERS
 from localjudge.dataset.formats import read
 from localjudge.dataset.rows import RawRow
 from localjudge.dataset.sources import Source
@@ -21,7 +21,7 @@ _SIMILAR = 3
 _NUMBERING = re.compile(r"[\W\d_]*\b[a-e]?$")
 """`1`, ` 2` or `_b` at the end of a column's name."""
 _WORDS: Mapping[str, Sequence[str]] = {
-    "id": ("id", "nr", "num", "number", "nummer", "kennung", "numéro", "número"),
+    "id": ("id", *ROW_NUMBERS),
     "reference": (
         *("correct", "expected", "gold", "ideal", "reference", "right", "truth"),
         *("erwartet", "korrekt", "muster", "referenz", "richtig", "soll"),
