@@ -87,6 +87,8 @@ class Dataset:
     source_sha256: tuple[str, ...] = ()
     """The sha256 of each file, without data in memory."""
     skipped: int = 0
+    skipped_places: tuple[str, ...] = ()
+    """Places of the first skipped rows."""
     problem_count: int = 0
     problems: tuple[str, ...] = ()
     """One line per cause, for the first causes. `problem_count` counts all."""

@@ -365,6 +365,7 @@ def _check_tables(tables: Sequence[_Table], checks: _Checks, progress: Progress)
     """
     samples = SampleTable()
     problems = Problems()
+    places: list[str] = []
     placeholders: dict[str, Counter[str]] = {}
     joined = 0
     json_responses = 0
@@ -373,6 +374,8 @@ def _check_tables(tables: Sequence[_Table], checks: _Checks, progress: Progress)
     for row in count_with_progress(rows, progress, "checking", total):
         if isinstance(row, list):
             problems.add_row(row)
+            if len(places) < SHOWN:
+                places.append(row[0].place)
             continue
         joined += row.joined
         json_responses += row.is_json_response
@@ -392,6 +395,7 @@ def _check_tables(tables: Sequence[_Table], checks: _Checks, progress: Progress)
         conversations=sum(table.conversations for table in tables),
         short_rows=sum(table.short_rows for table in tables),
         skipped=problems.bad_rows,
+        skipped_places=tuple(places),
         problem_count=problems.count,
         problems=tuple(problems.lines),
     )

@@ -41,9 +41,10 @@ class PairedAnswers(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row of both data sets: its name in messages, and its fields and columns in each."""
+    """A row of both data sets: its name and position, and its fields and columns in each."""
 
     name: str
+    position: int
     before: tuple[_Fields, str]
     after: tuple[_Fields, str]
 
@@ -60,11 +61,14 @@ def pair_answers(baseline: Dataset, run: Dataset) -> PairedAnswers:
     Raises DataError if no row has both answers.
     """
     left_out: list[str] = []
+    places = list(run.skipped_places)
     equal = 0
     questions = SampleTable()
     for row in _rows_of_both(baseline, run):
         if not all(row.answers):
             left_out.append(row.name)
+            if len(places) < _SHOWN:
+                places.append(run.table.place_at(row.position))
             continue
         equal += row.answers[0] == row.answers[1]
         fields, _ = row.after
@@ -86,7 +90,11 @@ def pair_answers(baseline: Dataset, run: Dataset) -> PairedAnswers:
     for without_before, without_after in zip(baseline.unused, run.unused, strict=True):
         unused.append(tuple(name for name in without_after if name in without_before))
     skipped = run.skipped + len(run.table) - len(after)
-    changes: dict[str, Any] = {"skipped": skipped, "unused": tuple(unused)}
+    changes: dict[str, Any] = {
+        "skipped": skipped,
+        "skipped_places": tuple(places[:_SHOWN]),
+        "unused": tuple(unused),
+    }
     return PairedAnswers(
         replace(baseline, table=before, **changes),
         replace(run, table=after, **changes),
@@ -107,7 +115,7 @@ def _rows_of_both(baseline: Dataset, run: Dataset) -> Iterator[_Row]:
             continue
         before, after = rows
         name = places.get(after.position, after.id)
-        yield _Row(name, _read(before, places), _read(after, places))
+        yield _Row(name, after.position, _read(before, places), _read(after, places))
 
 
 def _read(row: SampleRow, places: Mapping[int, str]) -> tuple[_Fields, str]:

@@ -177,6 +177,13 @@ class SampleTable:
     def rows(self) -> Iterator[SampleRow]:
         return map(SampleRow._make, self._select("position, id, content, extras"))
 
+    def place_at(self, position: int) -> str:
+        """Return the place of a row in its file."""
+        query = "SELECT place FROM sample WHERE position = ?"
+        with _in_temporary_file():
+            (place,) = self._database.execute(query, (position,)).fetchone()
+        return str(place)
+
     def places_without_id(self) -> dict[int, str]:
         """Return the places of the rows whose ids are generated, by position."""
         rows = self._select("position, place, generated")

@@ -343,6 +343,7 @@ class Job:
             "settings": plan.settings.model_dump(mode="json", exclude=set(settings_with("typed"))),
         }
         optional = {
+            "skipped_places": list(plan.dataset.skipped_places),
             "source_sha256": list(plan.dataset.source_sha256),
             "shard_of": plan.parent,
             "index": list(plan.frame_index),

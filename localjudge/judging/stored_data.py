@@ -187,7 +187,9 @@ def _read_dataset(runs: Sequence[RunRecord]) -> Dataset:
         mapping=environment.mapping,
         skipped=runs[0].summary.skipped_rows,
     )
-    return replace(dataset, source_sha256=environment.source_sha256)
+    return replace(
+        dataset, source_sha256=environment.source_sha256, skipped_places=environment.skipped_places
+    )
 
 
 def _samples_in_order(runs: Sequence[RunRecord]) -> Iterator[_StoredSample]:

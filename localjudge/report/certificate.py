@@ -217,6 +217,8 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
         "name": name,
         "run_name": name_run(run.directory.resolve()),
         "sources": sources,
+        "given": environment.samples_read + environment.skipped_rows,
+        "skipped_places": [_cut_path(place) for place in environment.skipped_places],
         "source_checksums": list(zip(sources, environment.source_sha256, strict=False)),
         "columns": columns,
         "data": run.manifest.data,
@@ -242,6 +244,11 @@ def _describe_judge_tests(run: RunRecord, messages: Messages) -> str | None:
     if run.judge.examined is None:
         return None
     return messages.plain("examined.not_yet")
+
+
+def _cut_path(place: str) -> str:
+    """Return the place of a row without the folder of its file."""
+    return place.replace("\\", "/").rpartition("/")[2]
 
 
 def _list_checksums(run: RunRecord) -> list[tuple[str, str | None]]:

@@ -115,10 +115,11 @@ class AnswersUsed(ManifestPart):
 class Environment(ManifestPart):
     """Everything that cannot change a number: origin of judge and data, settings, processes.
 
-    `source_sha256` are the checksums of `sources` that are files, in their order. `shard_of` is the
-    data of all shards, `drawn_from` the data of a stopped run. `evidence` has everything that
-    affects the evidence of verdicts: finder, version and language. `columns_sha256` covers the
-    columns of the data that are not fields; results can be sliced by them.
+    `skipped_places` are the places of the first skipped rows. `source_sha256` are the checksums of
+    `sources` that are files, in their order. `shard_of` is the data of all shards, `drawn_from` the
+    data of a stopped run. `evidence` has everything that affects the evidence of verdicts: finder,
+    version and language. `columns_sha256` covers the columns of the data that are not fields;
+    results can be sliced by them.
     """
 
     judge: str | None = None
@@ -127,6 +128,7 @@ class Environment(ManifestPart):
     source_sha256: tuple[str, ...] = Field(default=(), strict=False)
     samples_read: NonNegativeInt
     skipped_rows: NonNegativeInt = 0
+    skipped_places: tuple[str, ...] = Field(default=(), strict=False)
     mapping: dict[str, str] = Field(default_factory=dict)
     settings: StoredSettings
     shard_of: DataIdentity | None = None

@@ -254,6 +254,19 @@ def test_page_of_both_names_the_columns_and_has_the_metrics_of_both(tmp_path: Pa
     assert "the baseline" not in alone
 
 
+def test_rows_left_out_are_counted_and_have_their_places(tmp_path: Path, text: Text) -> None:
+    """Of 6 rows, the second lacks an answer: line 3. The page names no folder."""
+    file = tmp_path / "data.csv"
+    rows = ["question,contexts,old,new", *(f"Why {n}?,{SECRET},Old,New" for n in range(6))]
+    rows[2] = f"Why 1?,{SECRET},,New"
+    file.write_text("\n".join(rows))
+    how: dict[str, Any] = {"metrics": ["faithfulness"], "mapping": {"response": "new"}}
+    pair = evaluate_pair(file, "old", out=tmp_path / "cmp", engine=engine(), **how)
+    assert pair.run.manifest.environment.skipped_places == (f"{file}:3",)
+    assert re.search(r": 1 of 6 \(data\.csv:3\)", text(pair))
+    assert str(tmp_path) not in text(pair)
+
+
 def test_names_of_columns_and_titles_are_only_text(tmp_path: Path) -> None:
     for number, hostile in enumerate(HOSTILE):
         row = {"user_input": "Why?", "retrieved_contexts": [SECRET], "new": "It is."}
