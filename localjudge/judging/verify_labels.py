@@ -2,19 +2,22 @@
 
     labels.jsonl              still begins with the same bytes
     settings of the drawings  are the same: metrics, seed, sizes, column, and statements of the run
+    sizes of the statements   are those of their drawing, also before the first verification
 
-Labels may be added between two verifications. Changes before the first verification remain
-unnoticed, and whoever changes both files can hide any change.
+Labels may be added between two verifications. Other changes before the first verification
+remain unnoticed, and whoever changes both files can hide any change.
 """
 
 import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from math import isclose
 from pathlib import Path
 
 from localjudge.errors import LocaljudgeError, RunDirectoryError
-from localjudge.labels.drawing import DrawingName, hash_frames
+from localjudge.labels.drawing import DISPUTED, DrawingName, draw_again, hash_frames
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.resources import write_output
@@ -30,6 +33,9 @@ from localjudge.run_directory.label_rows import (
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Record
 from localjudge.words import numbered
+
+_TOLERANCE = 1e-4
+"""Of a size, relative: its last digits differ between machines."""
 
 
 class LabelsCheck(Record):
@@ -72,6 +78,7 @@ def check_labels(run: RunRecord) -> LabelsCheck:
         return LabelsCheck(verified=verified, problems=tuple(problems), is_file_altered=is_altered)
     if not labels.rows:
         damage = []  # without labels nothing depends on the file
+    is_altered = is_altered or _count_wrong_sizes(labels.rows, frames) > 0
     problems = [*damage, *_find_changes(run.directory, labels, frames, verified)]
     means = None
     if not problems:
@@ -105,6 +112,7 @@ def check_joint_labels(
             frames = read_frames()
     except LocaljudgeError as error:
         return LabelsCheck(verified=verified, problems=(error.message,), is_file_altered=is_altered)
+    is_altered = is_altered or _count_wrong_sizes(labels.rows, frames) > 0
     problems = _find_changes(directory, labels, frames, verified)
     return LabelsCheck(
         current=_describe(labels, frames, verified),
@@ -153,6 +161,9 @@ def _find_changes(
     frames: Mapping[str, UnitFrame],
     verified: VerifiedLabels | None,
 ) -> list[str]:
+    wrong = _count_wrong_sizes(labels.rows, frames)
+    if wrong:
+        return [f"size_share of {numbered(wrong, 'row')} is not that of the drawing"]
     if verified is None or not verified.rows:
         return []
     rows = f"the {numbered(verified.rows, 'row')} verified on {verified.when}"
@@ -161,6 +172,25 @@ def _find_changes(
     if _hash_drawings(labels.rows[: verified.rows], frames) != verified.drawings_sha256:
         return [f"the settings of its drawings differ from those of {rows}"]
     return []
+
+
+def _count_wrong_sizes(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> int:
+    """Return how many labels have another size than in their drawing, if it can be repeated."""
+    statements = sum(len(frame.by_key) for frame in frames.values())
+    wrong = 0
+    by_name = groupby(sorted(rows, key=lambda row: row.draw or ""), key=lambda row: row.draw)
+    for name, drawn_rows in by_name:
+        if not name or name == DISPUTED:
+            continue
+        drawing = draw_again(name, frames, statements)
+        if drawing is None:
+            continue
+        shares = {each.key: each.size_share for each in drawing.statements}
+        for row in drawn_rows:
+            share = shares.get(row.key)
+            if row.frame == drawing.frame and row.size_share and share is not None:
+                wrong += not isclose(row.size_share, share, rel_tol=_TOLERANCE)
+    return wrong
 
 
 def _hash_drawings(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> str:

@@ -16,7 +16,7 @@ from localjudge.report.certificate import write_certificate
 from localjudge.report.verification_views import labels_lines
 from localjudge.run_directory.directory import file_sha256
 from localjudge.run_directory.files import VERIFICATION
-from localjudge.run_directory.label_rows import LABELS, label_file
+from localjudge.run_directory.label_rows import LABELS, append_labels, label_file
 from localjudge.types import Language
 from tests.analysis.conftest import label, label_words
 from tests.analysis.labelled_runs import make_run, same_judge
@@ -124,6 +124,22 @@ def test_labels_are_not_called_altered_if_the_run_was(run: Run, tmp_path: Path) 
     assert not any("labels.jsonl was changed" in problem for problem in problems)
     edited(LABELS, '"human": 1', '"human": 0')(run.directory)
     found = Run.open(run.directory, check=False).verify(engine=same_judge(run))
+    assert list(labels_lines(found.labels)) == ["labels: altered"]
+
+
+def test_forged_sizes_of_labels_are_named_before_the_first_verification(
+    run: Run, text: Text
+) -> None:
+    """A label counts by one over its size, so a tiny one would decide the mean alone."""
+    assert "Result" in text(run)
+    rows = label_file(run.directory).rows
+    forged = rows[0].model_copy(update={"size_share": 1e-9})
+    (run.directory / LABELS).unlink()
+    append_labels(run.directory, [forged, *rows[1:]])
+    page = text(run)
+    assert "size_share of 1 row" in page
+    assert "30 of 40 labels" not in page
+    found = run.verify(engine=same_judge(run))
     assert list(labels_lines(found.labels)) == ["labels: altered"]
 
 
