@@ -219,7 +219,7 @@ def _response_remarks(planned: Plan) -> Iterator[str]:
     count = numbered(thinking, "response")
     column = planned.dataset.mapping.get("response", "response")
     if column != "response":
-        count = f"{count} in {column}"
+        count = f"{count} (column {column})"
     if planned.settings.keep_thinking:
         yield f"thinking in {count} is judged ({option_name('keep_thinking')})"
     else:

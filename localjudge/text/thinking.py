@@ -46,7 +46,7 @@ _CLOSING_GROUPS = (
     "ends_analysis",
     "ends_process",
 )
-_ENDED = re.compile(r"(?:^|[\n.!?…。！？।۔؟:>\"'”’)\]】`*_-])[ \t]*\Z")
+_ENDED = re.compile(r"(?:^|[\n.!?…。！？।۔؟:>\"'”’)\]】`*_-])[\s\u200b\ufeff]*\Z")
 _PROCESS_START = re.compile(r"here is my thought process:", re.IGNORECASE)
 _LINE_ENDS = re.compile(r"[ \t]*(?:\n|\r|$)")
 _BEFORE = 40
@@ -106,6 +106,8 @@ def _next_tag(text: str, tags: list[re.Match[str]], position: int) -> re.Match[s
         if overlaps(code, start - position, tag.end() - position):
             continue
         follows_end = _ENDED.search(text[max(0, start - _BEFORE) : start]) is not None
+        if mention_end is not None and not text[mention_end:start].strip(" \t"):
+            follows_end = False  # the ">" before it belongs to a mentioned tag
         closes = _closes(tag)
         if not closes and (follows_end or start == 0):
             return tag

@@ -203,7 +203,7 @@ def test_a_sheet_is_read_as_spreadsheets_save_it(
     [label], remarks = read_sheet(path)
     assert bool(remarks) == (form.get("encoding") == "cp1252")
     assert label.place.startswith(str(path))
-    assert label[1:] == (ID, row[2], 1, "René", None, None, True, None, None)
+    assert (label.label_id, label.text, label.human, label.annotator) == (ID, row[2], 1, "René")
     assert label.place.endswith(", row 2")
 
 

@@ -456,8 +456,9 @@ def test_the_judge_s_difference_is_not_quoted_against_too_few_labels(
     quoted = comparison.metrics[METRIC].quoted
     assert (quoted.mean, quoted.basis) == (None, "too few labels")
     lines = print_lines(comparison_view(comparison))
-    [headline] = [line for line in lines if line.strip().startswith(f"{METRIC} ")]
+    headline = next(line for line in lines if line.strip().startswith(f"{METRIC} "))
     assert headline.split()[1:] == ["-", "-", "-", "-"]
+    assert [line for line in lines if line.strip().startswith("judge only ")]
     assert not [line for line in lines if "better than" in line or "worse than" in line]
 
 
@@ -472,7 +473,7 @@ def test_better_and_worse_samples_are_by_the_judge_only(departments: Callable[..
     assert (quoted.mean, quoted.basis) == (change.headline.difference, "labels")
     assert quoted.ci95 == change.headline.ci95
     lines = print_lines(comparison_view(comparison))
-    assert [line for line in lines if line.strip().startswith(f"{METRIC}, judge only")]
+    assert [line for line in lines if line.strip().startswith("by the judge ")]
     without = compare(departments("c"), departments("d")).metrics[METRIC]
     assert without.scores is not None
     assert (without.quoted.mean, without.quoted.basis) == (without.scores.difference, "judge")

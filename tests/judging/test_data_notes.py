@@ -60,12 +60,12 @@ def with_different_questions(rows: list[Any]) -> list[Any]:
         (
             [{**ROW, "answer": THOUGHT}] * 3 + [{**ROW, "answer": "So."}],
             {},
-            "thinking left out of 3 responses; ",
+            "thinking left out of 3 responses (column answer); ",
         ),
         (
             [{**ROW, "answer": THOUGHT}],
             {"keep_thinking": True},
-            "thinking in 1 response is judged (keep_thinking)",
+            "thinking in 1 response (column answer) is judged (keep_thinking)",
         ),
         (
             [{**ROW, "meta": {"book": "b"}, "z": 1}],

@@ -238,7 +238,7 @@ def test_page_of_both_names_the_columns_and_has_the_metrics_of_both(tmp_path: Pa
     """The judge says 0 to A and 1 to B. A page of B alone has only its own metrics."""
     texts = {"user_input": "Why?", "retrieved_contexts": [SECRET]}
     rows = [{**texts, "old system": f"Wrong {n}.", "new system": f"Right {n}."} for n in range(8)]
-    judge = ScriptedEngine({row["old system"]: 0.2 for row in rows}, default=0.6)
+    judge = ScriptedEngine({f"Wrong {n}.": 0.2 for n in range(8)}, default=0.6)
     how: dict[str, Any] = {"mapping": {"response": "new system"}, "metrics": ["faithfulness"]}
     pair = evaluate_pair(rows, "old system", out=tmp_path / "cmp", engine=judge, **how)
     page = " ".join(PageReader(pair.report().read_text()).text.split())

@@ -1,7 +1,7 @@
 """Responses: thinking and lists of sources are left out, and marks are no part of a statement."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from localjudge.text import sentences
@@ -483,6 +483,8 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+@example("\x1c<think><think></think>One.")
+@example("x <think><think></think>One.")
 def test_offsets_in_the_shown_text_are_those_of_the_statement(text: str) -> None:
     response = prepare(text)
     for statement in statements(response, sentences):
