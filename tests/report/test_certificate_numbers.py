@@ -253,6 +253,8 @@ def test_every_number_on_a_certificate_is_recomputed_from_the_files(
         f"written on {WHEN[:10]} at {WHEN[11:16]} UTC",
         f"Verified on {verification['when'][:10]} on {verification['machine']}: ",
         f"the judge repeated {len(verdicts)} of {len(verdicts)} stored answers",
+        f"Labels: {len(decisions)} of {len(decisions)} rows of labels.jsonl are as they were"
+        f" verified on {verification['when'][:10]}.",
         f"Run {run.directory.resolve().parent.name}/run",
         "90 samples",
         "at a probability of 0.450 or above (changed from the default of 0.5)",
