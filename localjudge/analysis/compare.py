@@ -55,6 +55,7 @@ from localjudge.labels.units import UnitFrame, first_verdicts, unit_frames
 from localjudge.metrics import catalog
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, differences, judges_differ
+from localjudge.run_directory.files import describe_altered_labels
 from localjudge.run_directory.label_rows import stored_labels
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.run_rows import column_values, slice_order
@@ -97,6 +98,7 @@ def compare(
         *_warn_of_judges(judge_changes),
         *_warn_of_pairs(both),
         *_warn_of_failures(both),
+        *_warn_of_altered_labels(baseline, run),
     ]
     changes = {metric: both.metric_change(metric, moved) for metric in metrics}
     slices = None
@@ -499,6 +501,17 @@ def _warn_of_pairs(both: _BothRuns) -> Iterator[str]:
         if regrouped:
             samples = f"{numbered(regrouped, 'sample')} in another group in the baseline"
             yield f"{samples}; the groups of this run count"
+
+
+def _warn_of_altered_labels(baseline: RunRecord, run: RunRecord) -> Iterator[str]:
+    directories = [baseline.directory, run.directory]
+    comparison = ComparisonDirectory.of_runs(*directories)
+    if comparison is not None:
+        directories.append(comparison.path)
+    for directory in directories:
+        altered = describe_altered_labels(directory)
+        if altered:
+            yield f"{directory.name}/{altered}"
 
 
 def _warn_of_failures(both: _BothRuns) -> Iterator[str]:

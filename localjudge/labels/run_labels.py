@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pydantic import Field
+
 from localjudge.errors import InputError
 from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean, correct_mean
 from localjudge.labels.decisions import seconds_a_label
 from localjudge.labels.matched_labels import match_labels
+from localjudge.run_directory.files import describe_altered_labels
 from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.run_record import RunRecord, as_run, cached_by_run
 from localjudge.types import Record
@@ -22,7 +25,8 @@ class RunLabels(Record):
 
     `annotators` counts their labels, `ones` their labels of 1. `statements` have a label, `unsure`
     ones were undecidable. `passed_over` statements have no label, but later ones of their drawing
-    do. `undrawn` labels were drawn from another set of statements, and correct no mean.
+    do. `undrawn` labels were drawn from another set of statements, and correct no mean. `altered`
+    says how the file differs from the labels verified last.
     """
 
     statements: int
@@ -36,6 +40,7 @@ class RunLabels(Record):
     agreement: Agreement | None
     seconds_a_label: float
     corrected: dict[str, CorrectedMean]
+    altered: str | None = Field(default=None, exclude=True)
 
     @property
     def is_incomplete(self) -> bool:
@@ -45,6 +50,8 @@ class RunLabels(Record):
     @property
     def warnings(self) -> tuple[str, ...]:
         warnings = []
+        if self.altered:
+            warnings.append(self.altered)
         if self.passed_over:
             missing = numbered(self.passed_over, "drawn statement")
             warnings.append(f"{missing} without a label, which may be harder than the rest")
@@ -74,7 +81,11 @@ def read_run_labels(
     rows, other_rows = _rows_that_count(run, others)
     if run.so_far is not None or not (rows or other_rows):
         return None
-    return _correct_means(run, rows, other_rows)
+    labels = _correct_means(run, rows, other_rows)
+    altered = describe_altered_labels(run.directory)
+    if labels and altered:
+        return labels.model_copy(update={"altered": altered})
+    return labels
 
 
 def _rows_that_count(

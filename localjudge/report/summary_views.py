@@ -125,6 +125,8 @@ def summary_values(run: RunRecord) -> dict[str, Any]:
     labels = read_run_labels(run)
     if labels:
         label_values = labels.model_dump(mode="json")
+        if labels.altered:
+            label_values["altered"] = labels.altered
         for name, corrected in label_values.pop("corrected").items():
             values["metrics"][name]["corrected"] = corrected
         for name, summary in run.summary.metrics.items():

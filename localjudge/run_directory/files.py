@@ -34,7 +34,7 @@ from localjudge.run_directory.directory import (
     validated,
 )
 from localjudge.run_directory.identity import signature
-from localjudge.run_directory.label_rows import now
+from localjudge.run_directory.label_rows import LABELS, hash_first_labels, now
 from localjudge.run_directory.manifest import MANIFEST_VERSION, Manifest
 from localjudge.run_directory.result_rows import (
     EVIDENCE,
@@ -49,6 +49,7 @@ from localjudge.run_directory.result_rows import (
 from localjudge.run_directory.summary import SUMMARY, SUMMARY_VERSION, Summary
 from localjudge.run_directory.writing import PartFile, remove_file, write_file
 from localjudge.types import Record
+from localjudge.words import numbered
 
 _VERIFY = "to find the changed parts: localjudge verify"
 
@@ -235,6 +236,32 @@ def last_verification(directory: Path) -> LastVerification | None:
     if not os.path.lexists(path):
         return None
     return validated(LastVerification, read_object(path), str(path))
+
+
+def describe_altered_labels(directory: Path) -> str | None:
+    """Say that `labels.jsonl` does not begin with the rows that were verified last, else None.
+
+    The directory is one of a run, or of two runs with labels of both. A verification that cannot
+    be read says nothing here; `verify` reports it.
+    """
+    path = directory / VERIFICATION
+    try:
+        if not os.path.lexists(path):
+            return None
+        content = read_object(path)
+        if "sha256" in content:
+            verified: VerifiedLabels | None = validated(VerifiedLabels, content, str(path))
+        else:
+            verified = validated(LastVerification, content, str(path)).labels
+        if verified is None or not verified.rows:
+            return None
+        has_labels = os.path.lexists(directory / LABELS)
+        if has_labels and hash_first_labels(directory, verified.size) == verified.sha256:
+            return None
+    except RunDirectoryError:
+        return None
+    rows = numbered(verified.rows, "row")
+    return f"{LABELS} was altered: it differs from the {rows} verified on {verified.when}"
 
 
 def check_files(

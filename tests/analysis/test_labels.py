@@ -31,6 +31,7 @@ from localjudge.labels.matched_labels import drawn_statements, labelled_drawings
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import unit_frames
+from localjudge.report.label_views import label_remarks
 from localjudge.report.verification_views import verification_view
 from localjudge.run_directory.files import VERIFICATION, RowsSoFar, last_verification
 from localjudge.run_directory.label_rows import LABELS, LabelRow, append_labels, stored_labels
@@ -944,6 +945,31 @@ def test_verify_names_altered_labels(judged_run: JudgedRun) -> None:
     found = run.verify(engine=same_judge(run))
     assert (found.result, [*found.files]) == ("different", [LABELS])
     assert "labels: altered" in lines(found)
+
+
+def test_every_view_warns_of_labels_that_were_altered_since_the_verification(
+    judged_run: JudgedRun,
+) -> None:
+    """Rows may be added. A changed or removed row is told, also where no judge is asked."""
+    run = label(judged_run(), n=20)
+    path = run.directory / LABELS
+    assert run.verify(engine=same_judge(run)).result == "bit-identical"
+    content = path.read_text()
+    label(run, n=22)
+    labels = read_run_labels(run)
+    assert labels is not None
+    assert labels.altered is None
+    for altered in (content.splitlines()[0] + "\n", content.replace('"human": 0', '"human": 1', 1)):
+        path.write_text(altered)
+        labels = read_run_labels(run)
+        assert labels is not None
+        assert "20 rows" in str(labels.altered)
+        assert f"warning: {labels.altered}" in label_remarks(labels)
+        page = run.report().read_text()
+        assert LABELS in page
+        assert "was altered" in page
+    [decision] = run.check([f"{METRIC}>=0.1"]).decisions
+    assert str(labels.altered) in decision.reason
 
 
 def test_verify_takes_a_drawing_of_a_metric_without_a_judged_statement(

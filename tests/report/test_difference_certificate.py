@@ -192,6 +192,16 @@ def test_altered_run_leaves_no_difference(pair: RunPair, text: Text, place: int)
     assert not pair.certificate(pair.directory.parent / "other.html").passed
 
 
+def test_comparison_warns_of_joint_labels_that_were_altered(pair: RunPair) -> None:
+    label(pair, 30)
+    assert pair.verify(engine=engine())
+    path = pair.directory / LABELS
+    assert not [each for each in pair.compare().warnings if LABELS in each]
+    path.write_text(path.read_text().replace('"human": 1', '"human": 0', 1))
+    [warning] = [each for each in pair.compare().warnings if LABELS in each]
+    assert "30 rows" in warning
+
+
 @pytest.mark.parametrize("language", get_args(Language))
 def test_every_language_has_the_same_numbers(pair: RunPair, text: Text, language: Language) -> None:
     label(pair, 30)
