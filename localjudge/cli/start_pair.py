@@ -59,6 +59,10 @@ def start_pair(folder: StartFolder, label_files: Sequence[Path]) -> int:
         put(f" next: {printable(next_step_of_comparison(comparison))}\n")
         return code
     ask_for_labels(folder, instruction)
+    if any(change.headline for change in comparison.metrics.values()):
+        verify = format_step(["verify", str(directory.path)])
+        certify = format_step(["report", str(directory.path), "--certificate", "certificate.html"])
+        put(f" or certify it as it is: {verify}, then {certify}\n")
     return code
 
 

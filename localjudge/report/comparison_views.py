@@ -37,6 +37,7 @@ ONE_LOOK = (
     "differ from those of `localjudge show RUN --by`, which uses all labels that count for one run"
 )
 EXPECTED = "means are those of expected scores: probabilities in place of the verdicts 0 and 1"
+_EXPECTED_BELOW = EXPECTED.replace("means are", "means by the judge only are")
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 _COUNT_HEADINGS = ("better", "worse", "same", "missing", "became 1", "became 0")
 BY_JUDGE = "by the judge"
@@ -97,8 +98,11 @@ def other_scores(change: SliceChange) -> tuple[str, tuple[str, ...]] | None:
 
 def _differs_from_counted(change: SliceChange) -> bool:
     """Return whether the quoted difference is of expected scores, and the counted is another."""
-    is_judged = change.quoted.basis == "judge"
-    return is_judged and score_cells(change.scores) != score_cells(change.judged)
+    return change.quoted.basis == "judge" and _has_expected(change)
+
+
+def _has_expected(change: SliceChange) -> bool:
+    return score_cells(change.scores) != score_cells(change.judged)
 
 
 def _is_labelled(part: ComparedSlice) -> bool:
@@ -201,8 +205,11 @@ def comparison_notes(comparison: RunComparison, runs: tuple[str, str] = _LETTERS
 
     `runs` name the baseline and the new run.
     """
-    if any(_differs_from_counted(change) for change in comparison.metrics.values()):
+    changes = comparison.metrics.values()
+    if any(map(_differs_from_counted, changes)):
         yield EXPECTED
+    elif any(map(_has_expected, changes)):
+        yield _EXPECTED_BELOW
     yield _describe_pairs(comparison.samples, runs)
     for change in comparison.metrics.values():
         if change.scores and change.scores.method == METHOD:

@@ -86,6 +86,10 @@ def overview(
         if fact:
             facts.append((name, fact))
     sources = [Path(source).name for source in environment.sources]
+    cautions = [judge.caution, judge.examined]
+    comparison = checked.comparison
+    if comparison and all(change.headline for change in comparison.metrics.values()):
+        cautions = []  # labels, which they advise, are behind every difference
     return {
         "title": title or ", ".join(sources),
         "day": _day(run),
@@ -94,7 +98,7 @@ def overview(
         "how_to_label": instead_of_labels,
         "skipped": run.summary.skipped_rows,
         "judge": judge,
-        "caution": "; ".join(filter(None, (judge.caution, judge.examined))),
+        "caution": "; ".join(filter(None, cautions)),
         "claims": _claims(checked.comparison, run),
         "finding": _findings(metrics),
         "metrics": metrics,

@@ -237,3 +237,27 @@ def test_disputed_statements_of_both_are_settled_by_a_page(call: Call) -> None:
     text = " ".join(printed.split())
     assert "B is better in faithfulness" in text
     assert "disputed" not in text
+
+
+def test_an_undecided_difference_can_be_certified_as_it_is(call: Call) -> None:
+    """Sixty statements in other words, 30 of each system; 3 of A are wrong, and 40 have labels."""
+    with Path("data.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["question", "passages", "answer_a", "answer_b"])
+        for n in range(30):
+            fact = f"Station {n} was opened in the year {1950 + n}."
+            old = f"Kinder may not enter station {n}." if n < 3 else f"{1950 + n} it was, for {n}."
+            writer.writerow([f"When was station {n} opened?", fact, old, fact])
+    answer_two_systems()
+    assert call("start", "data.csv")[0] == 0
+    write_page_labels(Path("runs/data/labels.html"), "labels-ann.jsonl", count=40)
+    code, printed, errors = call("start", "data.csv", "--labels", "labels-ann.jsonl")
+    assert code == 0, errors
+    text = " ".join(printed.split())
+    assert "Not decided in faithfulness" in text
+    assert "localjudge report runs/data/run --certificate" in text
+    page = Path("runs/data/run/answer_b/report.html").read_text()
+    assert "About the judge" not in page
+    assert call("verify", "runs/data/run")[0] == 0
+    assert call("report", "runs/data/run", "--certificate", "certificate.html")[0] == 0
+    assert "means by the judge only" in " ".join(call("compare", "runs/data/run")[1].split())
