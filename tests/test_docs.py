@@ -63,7 +63,8 @@ OPTIONS_OF_OTHERS = {
     "--port",  # ray
     *("--ctstate", "--dport"),  # iptables
     # Our scripts.
-    *("--again", "--corrected", "--data", "--limit", "--predict", "--samples", "--table"),
+    *("--again", "--corrected", "--data", "--limit", "--predict"),
+    *("--questions", "--samples", "--table", "--without"),
 }
 
 

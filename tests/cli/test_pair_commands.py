@@ -214,8 +214,8 @@ def test_remarks_on_the_data_of_two_columns_are_shown_once(call: Call) -> None:
     assert code == 0
     text = " ".join(errors.split())
     assert text.count("1 different question") == 1
-    assert "2 responses in old" in text
-    assert "3 responses in new" in text
+    assert "2 responses (column old)" in text
+    assert "3 responses (column new)" in text
 
 
 def test_commands_on_two_runs_name_the_next_step(call: Call) -> None:

@@ -178,7 +178,7 @@ def test_a_joined_run_equals_the_whole_run(folder: Path, tmp_path: Path) -> None
         "bit-identical",
         len(stored(whole)["request"]),
     )
-    of_one_run: Any = {"run": True, "labels": {"current": {"when"}}}
+    of_one_run: Any = {"run": True, "labels": {"current": {"when", "first"}}}
     verified_whole = verify(whole, engine=Engine())
     assert checked.model_dump(exclude=of_one_run) == verified_whole.model_dump(exclude=of_one_run)
     assert not any(change.moved for change in compare(whole, merged).metrics.values())

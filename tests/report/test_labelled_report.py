@@ -155,7 +155,8 @@ def test_the_page_lists_the_samples_on_which_judge_and_annotator_disagree(
     choice.focus()
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("status")).to_have_text(
-        r"2 of 4 samples. context_recall: 2 scored, 0 undefined, 0 failed, mean 1.000 by the judge",
+        r"2 of 4 samples. context_recall: 2 scored, 0 undefined, 0 failed, mean 1.000 by the judge,"
+        r" expected 0.825",
     )
     assert ids(page) == ["third", "second"]
     assert page.get_by_label("Order").input_value() == "surest"
