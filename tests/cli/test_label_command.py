@@ -111,6 +111,7 @@ def test_several_label_files_are_read_together(
         "withdrawn": 0,
         "known": 0,
         "older": 0,
+        "undecidable": 0,
         "unlabelled": 7,
         "remarks": [],
     }
@@ -141,7 +142,8 @@ def test_changed_and_withdrawn_labels_are_reported(run: Run, call: Call) -> None
         "s.jsonl",
         {**dict.fromkeys(["Fact 1.", "Fact 2.", "Fact 3."], 0), "Fact 4.": None, "Fact 5.": None},
     )
-    zero = dict.fromkeys(("new", "changed", "withdrawn", "known", "older", "unlabelled"), 0)
+    names = ("new", "changed", "withdrawn", "known", "older", "undecidable", "unlabelled")
+    zero = dict.fromkeys(names, 0)
     for sheet, counts in (
         ("s.jsonl", {"changed": 3, "withdrawn": 2, "known": 7}),
         ("page.jsonl", {"known": 7, "older": 3}),
