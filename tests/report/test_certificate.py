@@ -1,5 +1,6 @@
 """The certificate states what was checked and no more."""
 
+import json
 import re
 import sqlite3
 from collections.abc import Callable
@@ -102,8 +103,12 @@ def test_a_certificate_says_which_changes_of_labels_are_excluded(run: Run, text:
     assert run.verify(engine=same_judge(run))
     assert "Labels: 40 of 40 rows of labels.jsonl " in text(run)
     assert "No earlier verification" in text(run)
+    path = run.directory / VERIFICATION
+    content = json.loads(path.read_text())
+    content["labels"]["first"] = "2026-01-31T09:00:00+00:00"
+    path.write_text(json.dumps(content))
     assert run.verify(engine=same_judge(run), sample=5)
-    assert "The first verification was on 20" in text(run)
+    assert "The first verification was on 2026-01-31" in text(run)
     edited(LABELS, '"human": 1', '"human": 0')(run.directory)
     (run.directory / VERIFICATION).unlink()
     assert run.verify(engine=same_judge(run), sample=5)
