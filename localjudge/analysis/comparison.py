@@ -232,6 +232,12 @@ class RunComparison(Record):
     by: SlicedChanges | None = None
     directory: str | None = None
 
+    @property
+    def is_corrected(self) -> bool:
+        """Whether labels correct the difference of every metric, and there is one."""
+        changes = self.metrics.values()
+        return bool(changes) and all(change.headline for change in changes)
+
     def judge_changes_for(self, metric: str) -> tuple[Difference, ...]:
         """Return the differences of the judges that can change a metric, except by rounding."""
         built_in = catalog.ours(metric)

@@ -22,11 +22,15 @@ from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.resources import write_output
 from localjudge.run_directory.directory import excerpt, read_object, validated
-from localjudge.run_directory.files import VERIFICATION, VerifiedLabels, last_verification
+from localjudge.run_directory.files import (
+    VERIFICATION,
+    VerifiedLabels,
+    are_altered,
+    last_verification,
+)
 from localjudge.run_directory.label_rows import (
     LabelFile,
     LabelRow,
-    hash_first_labels,
     label_file,
     now,
 )
@@ -67,7 +71,7 @@ def check_labels(run: RunRecord) -> LabelsCheck:
     except RunDirectoryError as error:
         problems = [error.message, *damage]
         return LabelsCheck(verified=verified, problems=tuple(problems), is_file_altered=True)
-    is_altered = bool(damage) or _is_altered(run.directory, labels, verified)
+    is_altered = bool(damage) or (verified is not None and are_altered(run.directory, verified))
     frames: dict[str, UnitFrame] = {}
     try:
         if labels.rows:
@@ -107,7 +111,7 @@ def check_joint_labels(
         if os.path.lexists(path):
             verified = validated(VerifiedLabels, read_object(path), str(path))
         labels = label_file(directory)
-        is_altered = _is_altered(directory, labels, verified)
+        is_altered = verified is not None and are_altered(directory, verified)
         if labels.rows:
             frames = read_frames()
     except LocaljudgeError as error:
@@ -146,15 +150,6 @@ def _describe(
     )
 
 
-def _is_altered(directory: Path, labels: LabelFile, verified: VerifiedLabels | None) -> bool:
-    """Return whether the file does not begin with the bytes that were verified."""
-    if verified is None or not verified.rows:
-        return False
-    if labels.size < verified.size:
-        return True
-    return hash_first_labels(directory, verified.size) != verified.sha256
-
-
 def _find_changes(
     directory: Path,
     labels: LabelFile,
@@ -167,7 +162,7 @@ def _find_changes(
     if verified is None or not verified.rows:
         return []
     rows = f"the {numbered(verified.rows, 'row')} verified on {verified.when}"
-    if _is_altered(directory, labels, verified):
+    if are_altered(directory, verified):
         return [f"differs from {rows}"]
     if _hash_drawings(labels.rows[: verified.rows], frames) != verified.drawings_sha256:
         return [f"the settings of its drawings differ from those of {rows}"]

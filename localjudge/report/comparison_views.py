@@ -37,7 +37,10 @@ ONE_LOOK = (
     "differ from those of `localjudge show RUN --by`, which uses all labels that count for one run"
 )
 EXPECTED = "means are those of expected scores: probabilities in place of the verdicts 0 and 1"
-_EXPECTED_BELOW = EXPECTED.replace("means are", "means by the judge only are")
+_EXPECTED_BELOW = (
+    "means by the judge only are those of expected scores: probabilities in place of the verdicts"
+    " 0 and 1"
+)
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 _COUNT_HEADINGS = ("better", "worse", "same", "missing", "became 1", "became 0")
 BY_JUDGE = "by the judge"
@@ -190,7 +193,7 @@ def comparison_lines(comparison: RunComparison) -> Iterator[str]:
     yield from comparison_notes(comparison)
     before = comparison.baseline_judge.in_brief
     after = comparison.judge.in_brief
-    if all(change.headline for change in comparison.metrics.values()):
+    if comparison.is_corrected:
         before = comparison.baseline_judge.name  # its caution advises labels, which are here
         after = comparison.judge.name
     if before == after:

@@ -157,10 +157,9 @@ def _describe_difference(checked: Check, messages: Messages) -> dict[str, Any]:
     changes = []
     for name, change in comparison.metrics.items():
         changes.append(_describe_change(comparison, name, change, messages))
-    is_corrected = all(change.headline for change in comparison.metrics.values())
     return {
         "changes": changes,
-        "is_corrected": is_corrected,
+        "is_corrected": comparison.is_corrected,
         "pairs": _describe_pairs(comparison, messages),
         "decisions_of_gates": checked.decisions,
         "gates": [gate_row(decision, messages) for decision in checked.decisions],

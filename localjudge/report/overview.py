@@ -87,8 +87,7 @@ def overview(
             facts.append((name, fact))
     sources = [Path(source).name for source in environment.sources]
     cautions = [judge.caution, judge.examined]
-    comparison = checked.comparison
-    if comparison and all(change.headline for change in comparison.metrics.values()):
+    if checked.comparison and checked.comparison.is_corrected:
         cautions = []  # labels, which they advise, are behind every difference
     return {
         "title": title or ", ".join(sources),

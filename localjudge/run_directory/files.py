@@ -238,6 +238,18 @@ def last_verification(directory: Path) -> LastVerification | None:
     return validated(LastVerification, read_object(path), str(path))
 
 
+def are_altered(directory: Path, verified: VerifiedLabels) -> bool:
+    """Return whether the label file does not begin with the rows that were verified.
+
+    Raises RunDirectoryError for a file that cannot be read.
+    """
+    if not verified.rows:
+        return False
+    if not os.path.lexists(directory / LABELS):
+        return True
+    return hash_first_labels(directory, verified.size) != verified.sha256
+
+
 def describe_altered_labels(directory: Path) -> str | None:
     """Say that `labels.jsonl` does not begin with the rows that were verified last, else None.
 
@@ -253,10 +265,7 @@ def describe_altered_labels(directory: Path) -> str | None:
             verified: VerifiedLabels | None = validated(VerifiedLabels, content, str(path))
         else:
             verified = validated(LastVerification, content, str(path)).labels
-        if verified is None or not verified.rows:
-            return None
-        has_labels = os.path.lexists(directory / LABELS)
-        if has_labels and hash_first_labels(directory, verified.size) == verified.sha256:
+        if verified is None or not are_altered(directory, verified):
             return None
     except RunDirectoryError:
         return None

@@ -31,19 +31,6 @@ _BLOCK_TAG = re.compile(
     re.IGNORECASE,
 )
 _STATES = re.compile(rf"(?:\[[^\[\]\n]*\]|【[^【】\n]*】)\s(?:{PREDICATES})")
-_HEADING = re.compile(  # only above lines that define marks
-    rf"{_AROUND}(?:{any_of('more_headings')}){_AROUND}",
-    re.IGNORECASE,
-)
-_INTRODUCES = re.compile(r"[:：][*_\s]*$")
-_BLOCK_TAG = re.compile(
-    r"</?(?:br|details|div|footer|h[1-6]|li|ol|p|references|section|sources|summary|ul)\b[^<>]*>",
-    re.IGNORECASE,
-)
-_STATES = re.compile(
-    r"(?:\[[^\[\]\n]*\]|【[^【】\n]*】)\s"
-    r"(?:and \[|say|state|show|claim|describe|mention|explain|report|is |are )"
-)
 _HEADING = re.compile(
     rf"{_AROUND}(?:\d+[.)]\s*)?{_AROUND}(?:{_HEADING_WORD})(?:\s(?:{any_of('after_heading')}))?"
     rf"{_AROUND}\s*[:：]?{_AROUND}",

@@ -288,6 +288,17 @@ def test_a_statement_that_counts_the_same_in_both_leaves_no_means(
     assert (found.before, found.after) == (None, None)
 
 
+def read_sheet_of_20(comparison: ComparisonDirectory) -> None:
+    """Label the 20 statements of a sheet, which is a plan, and read it."""
+    source = join_statements(comparison)
+    rows = Labelling(source, "ann", DrawingOptions(sample=20)).rows_to_send()
+    for row in rows:
+        row["human"] = is_right(row["text"])
+    sheet = comparison.path / "sheet.jsonl"
+    sheet.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    read_labels(source, sheet)
+
+
 def test_the_labels_that_would_decide_are_a_look_or_all(
     compared: Callable[..., ComparisonDirectory],
 ) -> None:
@@ -297,12 +308,7 @@ def test_the_labels_that_would_decide_are_a_look_or_all(
     old = [[f"Old {n} is {'wrong' if n % 10 < 2 else 'it'}."] for n in range(120)]
     new = [[f"New {n} is {'wrong' if n % 10 in (3, 5, 7) else 'it'}."] for n in range(120)]
     comparison = compared(old, new)
-    rows = Labelling(join_statements(comparison), "ann", DrawingOptions(sample=20)).rows_to_send()
-    sheet = comparison.path / "sheet.jsonl"
-    for row in rows:
-        row["human"] = is_right(row["text"])
-    sheet.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    read_labels(join_statements(comparison), sheet)
+    read_sheet_of_20(comparison)
     metric = compare(comparison.baseline_path, comparison.run_path).metrics[METRIC]
     found = metric.corrected
     assert found is not None
@@ -330,12 +336,7 @@ def test_labels_between_two_looks_wait_and_the_missing_ones_reach_the_next(
     old = [[f"Old {n} is {'wrong' if n % 10 < 2 else 'it'}."] for n in range(120)]
     new = [[f"New {n} is {'wrong' if n % 10 in (3, 5) else 'it'}."] for n in range(120)]
     comparison = compared(old, new)
-    rows = Labelling(join_statements(comparison), "ann", DrawingOptions(sample=20)).rows_to_send()
-    sheet = comparison.path / "sheet.jsonl"
-    for row in rows:
-        row["human"] = is_right(row["text"])
-    sheet.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    read_labels(join_statements(comparison), sheet)
+    read_sheet_of_20(comparison)
     assert change(comparison).waiting is None
     label_joint(comparison, is_right, n=30)
     metric = compare(comparison.baseline_path, comparison.run_path).metrics[METRIC]

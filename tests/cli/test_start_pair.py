@@ -3,7 +3,7 @@
 import csv
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from tests.cli.test_start_command import commands_in, talk, write_page_labels
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
 
+FACT = "Station {n} was opened in the year {year}."
 QUESTION = "Which column is the question? [1]"
 TEXTS = "Which columns are the texts that were found? One or several [2]"
 SYSTEMS = "One system (1), or two systems, A against B (2)? [2]"
@@ -33,13 +34,19 @@ DEFAULTS: dict[str, str | None] = dict.fromkeys(
 @pytest.fixture(autouse=True)
 def data(folder: Path) -> None:
     """Twenty rows: A is wrong in every second, B is right; the judge compares words."""
+    write_rows([n % 2 == 0 for n in range(20)])
+
+
+def write_rows(are_wrong: Sequence[bool], right: str = FACT) -> None:
+    """Write a row for each answer of A, which is wrong or right; B has the fact."""
     with Path("data.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["question", "passages", "answer_a", "answer_b"])
-        for n in range(20):
-            fact = f"Station {n} was opened in the year {1950 + n}."
-            wrong = f"Kinder may not enter station {n}."
-            old = fact if n % 2 else wrong
+        for n, is_wrong in enumerate(are_wrong):
+            fact = FACT.format(n=n, year=1950 + n)
+            old = right.format(n=n, year=1950 + n)
+            if is_wrong:
+                old = f"Kinder may not enter station {n}."
             writer.writerow([f"When was station {n} opened?", fact, old, fact])
 
 
@@ -241,13 +248,7 @@ def test_disputed_statements_of_both_are_settled_by_a_page(call: Call) -> None:
 
 def test_an_undecided_difference_can_be_certified_as_it_is(call: Call) -> None:
     """Sixty statements in other words, 30 of each system; 3 of A are wrong, and 40 have labels."""
-    with Path("data.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["question", "passages", "answer_a", "answer_b"])
-        for n in range(30):
-            fact = f"Station {n} was opened in the year {1950 + n}."
-            old = f"Kinder may not enter station {n}." if n < 3 else f"{1950 + n} it was, for {n}."
-            writer.writerow([f"When was station {n} opened?", fact, old, fact])
+    write_rows([n < 3 for n in range(30)], "{year} it was, for {n}.")
     answer_two_systems()
     assert call("start", "data.csv")[0] == 0
     write_page_labels(Path("runs/data/labels.html"), "labels-ann.jsonl", count=40)

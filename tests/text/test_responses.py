@@ -240,6 +240,7 @@ def test_a_closing_remark_after_the_list_of_sources_is_a_statement(sources: str)
         ("It is old. Source: policy.pdf. It is big.", 3),
         ("It is old. (Source: policy.pdf) It is big. (Source: faq.md)", 2),
         ("It is old. Sources: [1] says that it is big. [2] says it is not.", 2),
+        ("Es ist alt. Quellen: [1] sagt, dass es groß ist. [2] sagt, dass es klein ist.", 2),
         ("Notes:\n[1] It rains often.\n[2] It pours often.", 3),
     ],
 )
