@@ -310,6 +310,25 @@ def test_two_windows_of_an_annotator_keep_each_others_answers(
     assert [label["human"] for label in downloaded(one)[1]] == [1, 0, 1]
 
 
+def test_an_answer_in_another_window_moves_neither_focus_nor_texts(
+    windows: tuple[Page, Page], sixty: Path
+) -> None:
+    one = begin(windows[0])
+    other = windows[1]
+    other.goto(sixty.as_uri())
+    begin(other)
+    press(one, "1")
+    one.set_viewport_size({"width": 600, "height": 400})
+    button = one.get_by_role("button", name="Download labels")
+    button.focus()
+    one.evaluate("scrollTo(0, 150)")
+    other.keyboard.press("ArrowRight")
+    press(other, "0")
+    expect(one.locator("#count")).to_have_text("2 of 60 labelled")
+    expect(button).to_be_focused()
+    assert one.evaluate("scrollY") == 150
+
+
 def test_a_window_at_its_start_screen_overwrites_no_answers_of_another(
     windows: tuple[Page, Page], sixty: Path
 ) -> None:

@@ -57,11 +57,25 @@ function showRow(row) {
   part("asks").replaceChildren(...visible(row.asks ?? t("is_true")));
   showTexts(row);
   part("back").disabled = at === 0;
+  showAnswer(row);
+  show("task", "place");
+}
+
+function showAnswer(row) {
   const answer = decisions.current.get(at)?.human;
   for (const button of document.querySelectorAll("[data-human]"))
     button.setAttribute("aria-pressed", String(button.dataset.human === String(answer)));
   showJudges(row, answer !== undefined);
-  show("task", "place");
+}
+
+/** Show answers of another window; on a statement, focus and scroll position stay. */
+function showOtherAnswers() {
+  if (at === rows.length) {
+    showEnd();
+    return;
+  }
+  showAnswer(rows[at]);
+  showCounts();
 }
 
 /** Show the statement and its texts, with the evidence if it is open. */
@@ -334,7 +348,7 @@ part("name").addEventListener("input", nameBeginning);
 addEventListener("storage", ({ key }) => {
   if (key !== decisions.key || part("save").hidden) return;
   decisions.read();
-  go(at);
+  showOtherAnswers();
 });
 addEventListener("beforeunload", (event) => {
   if (!decisions.isKept && decisions.isUnsaved) event.preventDefault();
