@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import localjudge
+from localjudge import InputError
 from localjudge.analysis.check import check
 from localjudge.analysis.gates import parse_gate
 from localjudge.config import KEYS, read_config
-from localjudge.errors import InputError
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.stored_data import read_run_settings
 from localjudge.report.ci import UNFINISHED_MARKDOWN, unfinished

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from localjudge import model_registry
+from localjudge import ModelError, model_registry
 from localjudge.doctor.inventory import inventory
-from localjudge.errors import ModelError
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, get_origin, get_type_hints
 import pytest
 
 import localjudge
-from localjudge.metrics import Metric, Sample, Scored, Sentences, Steps, catalog
+from localjudge import Metric, Sample
+from localjudge.metrics import Scored, Sentences, Steps, catalog
 
 ROWS = [{"id": "a", "user_input": "?", "retrieved_contexts": ["Rain."], "response": "It rains."}]
 KIND = localjudge.Criterion(name="kind", question="Is it kind?")

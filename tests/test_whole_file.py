@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.errors import InputError, OutOfResource
+from localjudge import InputError, OutOfResource
 from localjudge.resources import private_folder, write_output, write_whole
 from localjudge.run import directory_for
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import localjudge
-from localjudge import ScriptedEngine
+from localjudge import LocaljudgeError, ScriptedEngine
 from localjudge.cli.main import main
-from localjudge.errors import LocaljudgeError
 from localjudge.words import (
     as_typed,
     call,

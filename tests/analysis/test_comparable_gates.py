@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from localjudge import InputError, Run
+from localjudge import InputError, Run, ScriptedEngine
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.config import read_config
-from localjudge.engine.scripted import ScriptedEngine
 from tests.conftest import ScriptedRun
 
 GATE = "faithfulness.delta>=-0.2"

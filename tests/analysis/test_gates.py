@@ -3,13 +3,12 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run
+from localjudge import InputError, Run
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.analysis.comparison import RunComparison
 from localjudge.analysis.gate_decisions import GateDecision, decide_gate
 from localjudge.analysis.gates import Gate, check_baseline, parse_gate
-from localjudge.errors import InputError
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import samples_to_decide
 from tests.conftest import ScriptedRun

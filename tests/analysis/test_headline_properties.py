@@ -20,7 +20,7 @@ from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_labels
 from localjudge.labels.run_labels import read_run_labels
-from localjudge.types import Label
+from localjudge.metrics import Label
 from tests.analysis.conftest import written
 
 METRIC = "faithfulness"

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Run, RunPair
+from localjudge import InputError, Run, RunPair
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare, join_statements
 from localjudge.analysis.comparison import MetricChange
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.difference_outcome import count_missing_labels
 from localjudge.analysis.gate_decisions import count_labels_to_decide
-from localjudge.errors import InputError
 from localjudge.labels.difference_frame import DifferenceFrame, labels_to_detect
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling

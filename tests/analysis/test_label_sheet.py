@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge.errors import DataError, InputError
+from localjudge import DataError, InputError
 from localjudge.labels.label_sheet import (
     ENDINGS,
     SheetLabel,

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run
+from localjudge import InputError, Run
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.analysis.gates import Gate, parse_gate
 from localjudge.analysis.slices import slices
-from localjudge.errors import InputError
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.drawing import DrawingOptions, draw_again, draw_statements
 from localjudge.labels.label_sheet import read_sheet

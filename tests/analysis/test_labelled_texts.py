@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge import ScriptedEngine, calibrate, evaluate
+from localjudge import DataError, ScriptedEngine, calibrate, evaluate
 from localjudge.dataset.sources import Source
-from localjudge.errors import DataError
 from localjudge.labels.labelled_texts import LabelledText, hash_content, read_labelled_texts
 from tests.analysis.conftest import JudgedRun, label, written
 

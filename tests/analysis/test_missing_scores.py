@@ -7,8 +7,7 @@ import pytest
 
 from localjudge import Metric, Run, Sample, ScriptedEngine, evaluate
 from localjudge.analysis.missing_scores import missing_scores
-from localjudge.metrics.metric import Steps
-from localjudge.types import Undefined
+from localjudge.metrics import Steps, Undefined
 from localjudge.words import as_typed
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from localjudge import Sample
 from localjudge.analysis.pairing import (
     Pairs,
     find_ground,
@@ -13,7 +14,7 @@ from localjudge.analysis.pairing import (
     sample_keys,
 )
 from localjudge.dataset.samples import content_hash
-from localjudge.types import Context, Sample
+from localjudge.metrics import Context
 
 
 def sample(

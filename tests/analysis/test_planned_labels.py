@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run
-from localjudge.errors import DataError
+from localjudge import DataError, Run
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawingOptions

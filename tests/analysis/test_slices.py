@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge import Run, ScriptedEngine, evaluate
+from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.analysis.compare import compare
 from localjudge.analysis.comparison import ComparedSlice
 from localjudge.analysis.slices import slices
-from localjudge.errors import InputError
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.report.slice_views import slices_table

@@ -8,9 +8,8 @@ from typing import Any
 import click
 import pytest
 
-from localjudge import evaluate
+from localjudge import InputError, OutOfResource, evaluate
 from localjudge.cli import main as command_line
-from localjudge.errors import InputError, OutOfResource
 from tests.cli.conftest import Call, config_here, write_rows
 
 pytestmark = pytest.mark.engine

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import model_registry, resources
-from localjudge.errors import ModelError
+from localjudge import ModelError, model_registry, resources
 from localjudge.judging.judges import other_judges
 from localjudge.judging.stored_data import find_judges
 from tests.cli.conftest import OPENINGS, Call, write_rows

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from localjudge import DataError, InputError, Sample
 from localjudge.dataset import load
-from localjudge.errors import DataError, InputError
-from localjudge.types import Context, Sample
+from localjudge.metrics import Context
 
 X = (Context(text="x"),)
 

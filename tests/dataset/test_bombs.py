@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from localjudge import DataError
 from localjudge.dataset import csv_file, load, sources, table_files
-from localjudge.errors import DataError
 from localjudge.labels.label_sheet import read_sheet
 
 pyarrow = pytest.importorskip("pyarrow")

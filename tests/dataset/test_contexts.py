@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
+from localjudge import DataError, InputError
 from localjudge.dataset import load
-from localjudge.errors import DataError, InputError
-from localjudge.types import Context
+from localjudge.metrics import Context
 
 
 def read(value: Any) -> tuple[Context, ...] | None:

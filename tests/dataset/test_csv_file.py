@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run, ScriptedEngine, evaluate
+from localjudge import DataError, InputError, Run, ScriptedEngine, evaluate
 from localjudge.analysis.slices import slices
 from localjudge.dataset import load
 from localjudge.dataset.formats import read
 from localjudge.dataset.rows import RawRow
 from localjudge.dataset.sources import Source
-from localjudge.errors import DataError, InputError
 
 EMPTY: list[str | None] = ["", "  ", None]
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localjudge import InputError
 from localjudge.dataset import Dataset, load
 from localjudge.dataset.rows import is_placeholder
 from localjudge.dataset.samples import fingerprint
-from localjudge.errors import InputError
 
 CONTEXT: dict[str, Any] = {"text": "c", "id": "1", "score": 0.5, "meta": {"page": 3}}
 ROW: dict[str, Any] = {

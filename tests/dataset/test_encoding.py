@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localjudge import DataError
 from localjudge.dataset import load
 from localjudge.dataset.encoding import UTF_8, detect_encoding
-from localjudge.errors import DataError
 
 GERMAN = "Müller zahlt 5 €. „Über Größe“ spricht er häufig – natürlich."
 FRENCH = "L'été, créée à Besançon : « où êtes-vous ? »"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from localjudge import DataError, InputError
 from localjudge.dataset import Dataset, load
 from localjudge.dataset.formats import read
 from localjudge.dataset.sources import Source
-from localjudge.errors import DataError, InputError
 
 ROWS: list[dict[str, Any]] = [
     {

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from localjudge import DataError, InputError, Sample
 from localjudge.dataset import Dataset, load
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
 from localjudge.dataset.rows import is_placeholder
-from localjudge.errors import DataError, InputError
-from localjudge.types import Context, Sample
+from localjudge.metrics import Context
 
 pytestmark = pytest.mark.engine
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from localjudge import evaluate
+from localjudge import DataError, InputError, evaluate
 from localjudge.dataset import load
-from localjudge.errors import DataError, InputError
 
 ULM = "The tower is in Ulm."
 BERN = "Bern lies on the river Aare, and has many inhabitants."

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from localjudge import DataError, InputError, LocaljudgeError
 from localjudge.dataset import load
 from localjudge.dataset.formats import read
 from localjudge.dataset.sources import Source
-from localjudge.errors import DataError, InputError, LocaljudgeError
 
 ROW = b'{"question": "q"}\n'
 

@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 import localjudge
+from localjudge import DataError, InputError, Sample, ScriptedEngine
 from localjudge.dataset import load
-from localjudge.engine import ScriptedEngine
-from localjudge.errors import DataError, InputError
 from localjudge.judging.verify import verify_run as verify
+from localjudge.metrics import Context
 from localjudge.report.shown_progress import Lines
-from localjudge.types import Context, Sample
 
 RAGAS: list[dict[str, Any]] = [
     {

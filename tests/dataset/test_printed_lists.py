@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localjudge import DataError
 from localjudge.dataset import load
 from localjudge.dataset.printed import looks_printed, parse_printed
-from localjudge.errors import DataError
 
 READ: list[tuple[str, list[Any]]] = [
     ('["a", "b"]', ["a", "b"]),

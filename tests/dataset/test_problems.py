@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from localjudge import DataError
 from localjudge.dataset import load
-from localjudge.errors import DataError
 
 SOUND = {"question": "q"}
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from localjudge import DataError
 from localjudge.dataset import load, load_pair
-from localjudge.errors import DataError
 
 HEADER = "Nr;question;contexts;old;answer\n"
 

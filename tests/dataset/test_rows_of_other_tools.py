@@ -5,10 +5,10 @@ from typing import Any
 import pandas
 import pytest
 
+from localjudge import DataError, Sample
 from localjudge.dataset import load
 from localjudge.dataset.conversation import last_turn, looks_like_messages
-from localjudge.errors import DataError
-from localjudge.types import Context, Sample
+from localjudge.metrics import Context
 
 TWO = ["one text", "two texts"]
 CONTENTS = [{"content": text} for text in TWO]

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localjudge import DataError, InputError, Sample
 from localjudge.dataset import load
 from localjudge.dataset.formats import read
 from localjudge.dataset.sources import Source
-from localjudge.errors import DataError, InputError
-from localjudge.types import Sample
 
 texts = st.sampled_from(["", "a", "b", "é", "\u2028"])
 ids = st.none() | st.sampled_from(["1", " ", "row-d2d2d2d2d2d2", "x"])

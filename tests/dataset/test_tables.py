@@ -12,12 +12,12 @@ import polars
 import pytest
 from pydantic import BaseModel
 
+from localjudge import DataError, InputError, Sample
 from localjudge.dataset import load
 from localjudge.dataset.data_in_memory import find_table_rows
 from localjudge.dataset.rows import PLACEHOLDERS
-from localjudge.errors import DataError, InputError
 from localjudge.judging.metric_choice import describe_nothing_words
-from localjudge.types import Context, Sample
+from localjudge.metrics import Context
 
 pyarrow = pytest.importorskip("pyarrow")
 ROWS: list[dict[str, Any]] = [

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
+from localjudge import ScriptedEngine
 from localjudge.doctor.cases import plain_cases
 from localjudge.doctor.examinee import Examinee
 from localjudge.engine.protocol import EngineStats
-from localjudge.engine.scripted import ScriptedEngine
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Progress

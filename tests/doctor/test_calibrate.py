@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import ScriptedEngine
-from localjudge.errors import DataError, InputError, RunDirectoryError
+from localjudge import DataError, InputError, RunDirectoryError, ScriptedEngine
 from localjudge.judging.verify import verify_run as verify
 from localjudge.run_directory.calibration import (
     Calibration,

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from localjudge import InputError
 from localjudge.doctor.inventory import ListedModel, inventory
-from localjudge.errors import InputError
 from localjudge.model_registry import compute_sha256
 from tests.local_models.conftest import downloaded, gguf, pulled, user
 

@@ -4,8 +4,8 @@ from collections import Counter
 import pytest
 
 from localjudge.judge.probes import Probe, passages, probe_tasks, probes, rearranged
+from localjudge.metrics import Attribution, Relevance, Task
 from localjudge.stats.agreement import roc_auc
-from localjudge.types import Attribution, Relevance, Task
 
 CHANGED = ("number", "name", "negation")
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import localjudge
-from localjudge import Run, ScriptedEngine
-from localjudge.errors import DataError
+from localjudge import DataError, Run, ScriptedEngine
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.judge_figures import label_savings
 from localjudge.labels.labelling import Labelling

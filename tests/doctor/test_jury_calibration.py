@@ -8,7 +8,7 @@ import pytest
 import random_model
 
 import localjudge
-from localjudge.errors import InputError
+from localjudge import InputError
 from localjudge.run_directory.jury import combine
 from tests.engine.conftest import ModelMaker, make_model
 from tests.judging.test_juries import renamed, verdicts

@@ -8,7 +8,7 @@ import pytest
 from localjudge.doctor import machine
 from localjudge.doctor.cases import plain_tasks
 from localjudge.engine.protocol import InspectableEngine
-from localjudge.errors import SampleError
+from localjudge.metrics import SampleError
 from localjudge.types import VerdictRequest
 from tests.doctor.scripted_judges import WRITER
 

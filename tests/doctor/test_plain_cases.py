@@ -3,9 +3,10 @@ from collections import Counter
 
 import pytest
 
+from localjudge import ScriptedEngine
 from localjudge.doctor.cases import check_plain_cases, plain_cases
 from localjudge.doctor.examinee import Examinee
-from localjudge.engine.scripted import ScriptedEngine, unit_text
+from localjudge.engine.scripted import unit_text
 from localjudge.progress import Progress
 from localjudge.types import Answer, VerdictRequest
 from tests.doctor.scripted_judges import RIGHT_ANSWERS, WRITER, examinee

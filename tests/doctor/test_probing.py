@@ -13,8 +13,9 @@ from localjudge.doctor.probing import (
 )
 from localjudge.judge.probes import Probe, passages, probe_tasks, probes, rearranged
 from localjudge.labels.recommended_uses import Skill
+from localjudge.metrics import Task
 from localjudge.stats.interval import Mean
-from localjudge.types import Answer, Task, Use
+from localjudge.types import Answer, Use
 from tests.doctor.scripted_judges import examinee_at_speed
 
 Scripted = Callable[[Probe], float | None]

@@ -9,8 +9,9 @@ from localjudge.engine.llamacpp.classifier import LlamaCppClassifier
 from localjudge.engine.protocol import EngineSettings
 from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter
+from localjudge.metrics import Attribution, Span, Unit
 from localjudge.model_registry import ModelFile
-from localjudge.types import Attribution, Span, Unit, VerdictRequest
+from localjudge.types import VerdictRequest
 from tests.engine.conftest import ModelMaker
 
 ENTAILMENT = ("contradiction", "entailment", "neutral")

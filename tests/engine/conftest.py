@@ -19,8 +19,9 @@ from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import answer_grammars as grammars
 from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter
+from localjudge.metrics import Attribution, Span, Unit
 from localjudge.model_registry import ModelFile
-from localjudge.types import Answer, Attribution, ChatEnds, Piece, Span, Unit, VerdictRequest
+from localjudge.types import Answer, ChatEnds, Piece, VerdictRequest
 
 ModelMaker = Callable[..., ModelFile]
 Opener = Callable[..., LlamaCppEngine]

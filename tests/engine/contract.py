@@ -19,7 +19,8 @@ from localjudge.engine.protocol import Engine
 from localjudge.judge import profile as prompts
 from localjudge.judge.profile_choice import DEFAULT_PROFILE
 from localjudge.judge.wording import PromptWriter, Reasons
-from localjudge.types import Answer, Attribution, NoAnswer, Piece, Span, Unit, VerdictRequest
+from localjudge.metrics import Attribution, Span, Unit
+from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
 
 _CONTEXTS = (
     "The bridge over the river opened in 1936 and was widened twice, as the council decided.",

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from localjudge import model_registry
+from localjudge import ModelError, model_registry
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.model import OpenModel, open_model
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile
 from tests.engine.conftest import Asker, ModelMaker, Opener
 

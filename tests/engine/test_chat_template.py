@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from localjudge import ModelError
 from localjudge.engine import tokens as chat
-from localjudge.errors import ModelError
 from localjudge.types import ChatEnds
 from tests.engine.conftest import attributions
 from tests.judge.trained_templates import CHATML

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from localjudge import model_registry
+from localjudge import ModelError, model_registry
 from localjudge.engine.llamacpp.classifier import LlamaCppClassifier, answer_from, answer_texts
 from localjudge.engine.llamacpp.context import Encoder
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.opening import can_judge, model_facts, open_engine
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import ModelError, SampleError
 from localjudge.judge import profile as profiles
 from localjudge.judge.answer_grammars import load_grammar
+from localjudge.metrics import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, ClassifierReading, Grammar, NoAnswer, Piece, VerdictRequest
 from tests.engine.classifiers import (

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 import random_model
 
-from localjudge.engine import ScriptedEngine
+from localjudge import ScriptedEngine
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest

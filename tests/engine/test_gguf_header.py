@@ -10,10 +10,10 @@ from gguf import GGUFWriter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from localjudge import ModelError
 from localjudge.engine.llamacpp import gguf as header
 from localjudge.engine.llamacpp import memory, model_check
 from localjudge.engine.opening import find_model
-from localjudge.errors import ModelError
 from tests.local_models.conftest import gguf
 
 pytestmark = pytest.mark.engine

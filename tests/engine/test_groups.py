@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localjudge import InputError, OutOfResource
 from localjudge.cli.main import ExitCode
 from localjudge.engine.cluster import joined
 from localjudge.engine.ray_engine import MAX_REPEATS, Group, ask_again, group_by_prefix
-from localjudge.errors import InputError, OutOfResource
 from localjudge.judge import answer_grammars
 from localjudge.types import Node, Piece, VerdictRequest
 

@@ -9,12 +9,12 @@ import llama_cpp
 import pytest
 import random_model
 
+from localjudge import OutOfResource
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp import memory, model_check
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import OutOfResource
 from localjudge.types import readable
 from tests.engine.conftest import ModelMaker
 

@@ -11,12 +11,11 @@ import pytest
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 from made_up_vocabulary import Typed
 
-from localjudge import model_registry
+from localjudge import InputError, ModelError, model_registry
 from localjudge.doctor.inventory import inventory
 from localjudge.engine.llamacpp import model_check
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import InputError, ModelError
 from localjudge.judging.judges import open_judge
 from localjudge.judging.settings import RunSettings
 from localjudge.model_registry import ModelFile

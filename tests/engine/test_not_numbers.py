@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from localjudge import model_registry
+from localjudge import ModelError, model_registry
 from localjudge.engine.decoding import Choice, greedy, nearest_label, read_verdict
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.self_check import SelfCheckResult
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import ModelError, SampleError
 from localjudge.judge import answer_grammars as grammars
 from localjudge.judge.wording import Reasons
+from localjudge.metrics import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
 from tests.engine.conftest import Opener, attributions

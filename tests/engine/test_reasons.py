@@ -4,6 +4,7 @@ import re
 import numpy as np
 import pytest
 
+from localjudge import ModelError
 from localjudge.engine.decoding import (
     Choice,
     ConstrainedAnswer,
@@ -13,7 +14,6 @@ from localjudge.engine.decoding import (
     read_verdict,
 )
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.errors import ModelError
 from localjudge.judge import answer_grammars as grammars
 from localjudge.judge.wording import Reasons
 from localjudge.types import Answer, VerdictRequest

@@ -1,7 +1,7 @@
 import pytest
 
 from localjudge.engine.prompts import require_room
-from localjudge.errors import SampleError
+from localjudge.metrics import SampleError
 
 
 @pytest.mark.parametrize(

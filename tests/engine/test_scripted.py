@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.engine import ScriptedEngine
+from localjudge import ScriptedEngine
 from localjudge.engine.scripted import unit_text
 from localjudge.judge import answer_grammars as grammars
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest

@@ -10,13 +10,13 @@ import pytest
 import random_model
 
 import localjudge
+from localjudge import ModelError, OutOfResource
 from localjudge.cli.main import main
 from localjudge.engine.llamacpp import self_check
 from localjudge.engine.llamacpp.context import KVCache, RewindMode
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import ModelError, OutOfResource
 from localjudge.progress import Progress
 from localjudge.types import Answer
 from tests.engine.conftest import Asker, ModelMaker, Opener, attributions

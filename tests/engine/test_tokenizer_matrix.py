@@ -12,18 +12,9 @@ from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.tokens import ChatTemplate
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter, Reasons
+from localjudge.metrics import Attribution, Relevance, Span, Task, Unit, Usefulness
 from localjudge.model_registry import ModelFile
-from localjudge.types import (
-    Attribution,
-    ChatEnds,
-    Refusal,
-    Relevance,
-    Span,
-    Sufficiency,
-    Task,
-    Unit,
-    Usefulness,
-)
+from localjudge.types import ChatEnds, Refusal, Sufficiency
 from tests.engine.conftest import ModelMaker, checked_answers, real_vocabularies
 
 pytestmark = pytest.mark.engine

@@ -13,8 +13,9 @@ from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import answer_grammars as grammars
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
+from localjudge.metrics import Task
 from localjudge.model_registry import ModelFile
-from localjudge.types import Answer, Grammar, Task
+from localjudge.types import Answer, Grammar
 from tests.engine.conftest import ModelMaker, OpenVocabulary, checked_answers, real_vocabularies
 from tests.judge.test_trained_profiles import ASKED, TEMPLATES, passage, statement
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.engine.tokens import Vocabulary
-from localjudge.errors import SampleError
+from localjudge.metrics import SampleError
 from tests.engine.conftest import REAL, LoadedVocabulary, OpenVocabulary
 
 pytestmark = pytest.mark.engine

@@ -22,9 +22,9 @@ from typing import Any
 import random_model
 
 import localjudge
+from localjudge import OutOfResource
 from localjudge.cli.main import main
 from localjudge.engine.scripted import unit_text
-from localjudge.errors import OutOfResource
 from localjudge.judging.verify import verify_run
 from localjudge.judging.verify_files import alterations
 from localjudge.types import Answer, VerdictRequest

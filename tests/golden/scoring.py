@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from localjudge.metrics import catalog
+from localjudge import Sample
+from localjudge.metrics import Label, Outcome, Task, Verdict, catalog
 from localjudge.text import sentences
-from localjudge.types import Label, Outcome, Sample, Task, Verdict
 
 
 def score(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> Outcome:

@@ -2,16 +2,9 @@ from typing import Any
 
 import pytest
 
-from localjudge.types import (
-    Context,
-    Label,
-    Outcome,
-    Refusal,
-    Sample,
-    Scored,
-    Sufficiency,
-    Undefined,
-)
+from localjudge import Sample
+from localjudge.metrics import Context, Label, Outcome, Scored, Undefined
+from localjudge.types import Refusal, Sufficiency
 from tests.golden.scoring import asked_and_scored, score, table
 
 TOWER = Sample(

@@ -1,6 +1,7 @@
 import pytest
 
-from localjudge.types import Context, Label, Sample, Scored, Undefined
+from localjudge import Sample
+from localjudge.metrics import Context, Label, Scored, Undefined
 from tests.golden.scoring import asked_and_scored, score, table
 
 PARIS = Sample(

@@ -1,7 +1,8 @@
 import pytest
 
+from localjudge import Sample
+from localjudge.metrics import Context, Label, Scored, Undefined
 from localjudge.text import sentences
-from localjudge.types import Context, Label, Sample, Scored, Undefined
 from tests.golden.scoring import score, table
 
 EIFFEL = Sample(

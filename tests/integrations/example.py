@@ -7,7 +7,7 @@ With the bundled lexical judge: context_recall (2/2 + 1/2) / 2 = 0.75, context_r
 from collections.abc import Sequence
 from typing import Any
 
-from localjudge.types import Sample
+from localjudge import Sample
 
 EXAMPLE: list[dict[str, Any]] = [
     {

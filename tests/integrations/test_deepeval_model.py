@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.errors import InputError
+from localjudge import InputError
 from tests.integrations import peers
 
 peers.require("deepeval")

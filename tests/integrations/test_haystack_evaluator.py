@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.errors import InputError
+from localjudge import InputError
 from tests.integrations.example import EXAMPLE, SCORES
 
 haystack: Any = pytest.importorskip("haystack")

@@ -3,7 +3,7 @@
 import pytest
 
 import localjudge
-from localjudge.errors import InputError
+from localjudge import InputError
 from localjudge.integrations.conversion import check_options, open_judge
 
 ROW = {"id": "1", "response": "It is blue.", "retrieved_contexts": ["The river is blue."]}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import localjudge
+from localjudge import DataError, InputError
 from localjudge.dataset import load
-from localjudge.errors import DataError, InputError
 from tests.integrations import peers
 from tests.integrations.example import ALL, EXAMPLE, SCORES, example, said
 

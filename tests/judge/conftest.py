@@ -1,4 +1,4 @@
-from localjudge.types import Span, Unit
+from localjudge.metrics import Span, Unit
 
 _SOURCES = {"statement": "reference", "question": "user_input", "response": "response"}
 

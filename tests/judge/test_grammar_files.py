@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.errors import InputError
+from localjudge import InputError
 from localjudge.judge import answer_grammars as grammars
 from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter, Reasons

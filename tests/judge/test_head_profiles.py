@@ -4,19 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.errors import InputError
+from localjudge import InputError
 from localjudge.judge.profile import Head, ProfileFolder, load_profile
 from localjudge.judge.profile_choice import choose
 from localjudge.judge.wording import PromptWriter
-from localjudge.types import (
-    OUTPUTS_KEY,
-    VOCABULARY_KEY,
-    Attribution,
-    ClassifierReading,
-    Piece,
-    Relevance,
-    Usefulness,
-)
+from localjudge.metrics import Attribution, Relevance, Usefulness
+from localjudge.types import OUTPUTS_KEY, VOCABULARY_KEY, ClassifierReading, Piece
 from tests.engine.classifiers import ENTAILMENT, write_profile
 from tests.judge.conftest import unit
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.errors import InputError
+from localjudge import InputError
 from localjudge.judge import profile as prompts
 from localjudge.judge.profile_choice import choose
 

@@ -8,19 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.errors import InputError, SampleError
+from localjudge import InputError
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter, Reasons
-from localjudge.types import (
-    Attribution,
-    CustomQuestion,
-    Piece,
-    Refusal,
-    Relevance,
-    Sufficiency,
-    Task,
-    Usefulness,
-)
+from localjudge.metrics import Attribution, CustomQuestion, Relevance, SampleError, Task, Usefulness
+from localjudge.types import Piece, Refusal, Sufficiency
 from tests.judge.conftest import unit
 
 BUNDLED = Path(prompts.__file__).parent / "prompts"

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.judge.windows import Windows, sliding_runs
+from localjudge.metrics import Attribution, Relevance, Task, Usefulness
 from localjudge.text import sentences
-from localjudge.types import Attribution, Relevance, Task, Usefulness
 from tests.judge.conftest import unit
 
 

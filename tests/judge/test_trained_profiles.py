@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localjudge import InputError, ModelError
 from localjudge.engine.tokens import ChatTemplate
-from localjudge.errors import InputError, ModelError
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
-from localjudge.types import Attribution, ChatEnds, Piece, Relevance, Task, VerdictRequest
+from localjudge.metrics import Attribution, Relevance, Task
+from localjudge.types import ChatEnds, Piece, VerdictRequest
 from tests.judge.conftest import unit
 from tests.judge.trained_templates import CHATML, DOCUMENTS_IN_JSON, GUARDIAN
 

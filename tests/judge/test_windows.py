@@ -5,17 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.judge.windows import Cost, Sentences, Windows
+from localjudge.metrics import Attribution, Relevance, Span, Task, Unit, Usefulness
 from localjudge.text import sentences
-from localjudge.types import (
-    Attribution,
-    Refusal,
-    Relevance,
-    Span,
-    Sufficiency,
-    Task,
-    Unit,
-    Usefulness,
-)
+from localjudge.types import Refusal, Sufficiency
 from tests.judge.conftest import unit
 
 

@@ -1,7 +1,8 @@
 import pytest
 
 from localjudge.judging.answers import decide_verdict
-from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule
+from localjudge.metrics import Verdict
+from localjudge.types import Answer, NoAnswer, VerdictRule
 
 RULE = VerdictRule(threshold=0.5, min_valid_mass=0.01)
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import localjudge
-from localjudge import Run, ScriptedEngine
-from localjudge.errors import InputError, RunDirectoryError
+from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.judging.verify import verify_run as verify
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling

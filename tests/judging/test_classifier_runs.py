@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.errors import InputError, LocaljudgeError
+from localjudge import InputError, LocaljudgeError
 from localjudge.evidence.finder import VERSION as FINDER_VERSION
 from localjudge.evidence.nearest import MARK, VERSION
 from localjudge.model_registry import ModelFile

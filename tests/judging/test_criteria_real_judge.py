@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from localjudge import Criterion, Sample
 from localjudge.judging import judges
 from localjudge.judging.judges import SingleJudge
 from localjudge.judging.questions import answers_in_order
 from localjudge.judging.settings import RunSettings
-from localjudge.metrics.criterion import Criterion, read_criterion
+from localjudge.metrics.criterion import read_criterion
 from localjudge.progress import Progress
 from localjudge.text import sentences
-from localjudge.types import Answer, Sample
+from localjudge.types import Answer
 
 NAME = "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
 pytestmark = pytest.mark.slow

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.errors import RunDirectoryError, UnfinishedRun
+from localjudge import Run, RunDirectoryError, ScriptedEngine, UnfinishedRun, evaluate
 from localjudge.judging.estimate import Estimate, estimate_plan
 from localjudge.judging.plan import plan
 from localjudge.judging.settings import checked

@@ -2,25 +2,26 @@ from collections.abc import Sequence
 
 import pytest
 
-from localjudge.errors import SampleError
+from localjudge import Sample
 from localjudge.judging.evaluate import evaluate_samples
 from localjudge.judging.questions import TaskRef
-from localjudge.metrics import Sentences, Steps
-from localjudge.metrics.context_recall import context_recall
-from localjudge.metrics.context_relevancy import context_relevancy
-from localjudge.text import sentences
-from localjudge.types import (
+from localjudge.metrics import (
     Context,
     Failed,
-    NoAnswer,
     Relevance,
-    Sample,
+    SampleError,
     Scored,
+    Sentences,
     Span,
+    Steps,
     Undefined,
     Unit,
     Verdict,
 )
+from localjudge.metrics.context_recall import context_recall
+from localjudge.metrics.context_relevancy import context_relevancy
+from localjudge.text import sentences
+from localjudge.types import NoAnswer
 
 
 def sample(identifier: str = "a", **fields: object) -> Sample:

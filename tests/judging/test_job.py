@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.engine import ScriptedEngine
-from localjudge.errors import InputError, RunDirectoryError
+from localjudge import InputError, RunDirectoryError, ScriptedEngine
 from localjudge.report.shown_progress import Lines
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.writing import locked_directory

@@ -6,11 +6,9 @@ import pytest
 import random_model
 
 import localjudge
-from localjudge import model_registry, resources
+from localjudge import InputError, ModelError, ScriptedEngine, model_registry, resources
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
-from localjudge.engine.scripted import ScriptedEngine
-from localjudge.errors import InputError, ModelError
 from localjudge.judging.judges import open_judge
 from localjudge.judging.settings import RunSettings
 

@@ -13,10 +13,9 @@ import pytest
 import random_model
 
 import localjudge
-from localjudge import judging, model_registry
+from localjudge import InputError, ModelError, judging, model_registry
 from localjudge.engine import opening
 from localjudge.engine.protocol import Engine
-from localjudge.errors import InputError, ModelError
 from localjudge.judging.job import open_job
 from localjudge.judging.judges import JUDGE_VARIABLE
 from localjudge.judging.plan import plan

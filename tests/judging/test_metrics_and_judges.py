@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import localjudge
-from localjudge.errors import InputError
+from localjudge import InputError, Metric
 from localjudge.judging.jury import Jury
 from localjudge.judging.open_jury import announce, use_jury
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.verify import verify_run
-from localjudge.metrics import Metric, catalog
+from localjudge.metrics import catalog
 from localjudge.progress import Progress
 
 pytestmark = pytest.mark.engine

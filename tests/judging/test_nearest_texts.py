@@ -1,15 +1,9 @@
 """What a reader is shown of each kind of task."""
 
 from localjudge.judging.nearest_texts import Finders, show_nearest
+from localjudge.metrics import Attribution, CustomQuestion, Relevance, Task, Usefulness
 from localjudge.text import Segmenter
-from localjudge.types import (
-    Attribution,
-    CustomQuestion,
-    Relevance,
-    Sufficiency,
-    Task,
-    Usefulness,
-)
+from localjudge.types import Sufficiency
 from tests.judge.conftest import unit
 
 CONTEXTS = (

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Run, ScriptedEngine
+from localjudge import InputError, Run, ScriptedEngine
 from localjudge.engine.tokens import ChatTemplate
-from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
 from localjudge.judging.judges import wrap_engine
 from localjudge.judging.settings import checked

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.errors import InputError, RunDirectoryError
+from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.judging.verify import verify_run as verify
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")

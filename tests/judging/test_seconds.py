@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import ScriptedEngine
+from localjudge import RunDirectoryError, ScriptedEngine
 from localjudge.engine.protocol import EngineStats
-from localjudge.errors import RunDirectoryError
 from localjudge.judging.estimate import Estimate, estimate_plan
 from localjudge.judging.job import open_job
 from localjudge.judging.judges import wrap_engine

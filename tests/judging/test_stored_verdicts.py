@@ -4,17 +4,9 @@ import pytest
 
 from localjudge.judging.answers import NOT_YET, decide, jury_verdict
 from localjudge.judging.questions import NO_CONTEXT, TaskRef
+from localjudge.metrics import Attribution, Span, Unit, Verdict
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
-from localjudge.types import (
-    Answer,
-    Attribution,
-    Combination,
-    NoAnswer,
-    Span,
-    Unit,
-    Verdict,
-    VerdictRule,
-)
+from localjudge.types import Answer, Combination, NoAnswer, VerdictRule
 
 UNIT = Unit(kind="statement", index=0, source="response", span=Span.whole("It rains."))
 TASK = TaskRef("1", "faithfulness", 0, Attribution(unit=UNIT, contexts=("It rains.",)))

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.errors import InputError
+from localjudge import InputError, Run, ScriptedEngine, evaluate
+from localjudge.metrics import Span
 from localjudge.text import Segmenter
 from localjudge.text.judged_sentences import judged_sentences
-from localjudge.types import Span, VerdictRequest
+from localjudge.types import VerdictRequest
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
 ROWS = [

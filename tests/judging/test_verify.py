@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import InputError, Run, ScriptedEngine
-from localjudge.errors import RunDirectoryError
+from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.judging.verify import verify_run as verify
 from localjudge.progress import Progress
 from localjudge.run_directory.files import last_verification

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from localjudge import ModelError, model_registry
 from localjudge import local_models as places
-from localjudge import model_registry
-from localjudge.errors import ModelError
 from tests.local_models.conftest import downloaded, gguf, models, pulled
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import metrics
-from localjudge.errors import InputError
+from localjudge import InputError, metrics
 from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localjudge import Sample
+from localjudge.metrics import Context, Span, response_statements
 from localjudge.metrics.citations import Citation, ContextIndex
-from localjudge.metrics.metric import response_statements
 from localjudge.text import sentences
 from localjudge.text.marks import find_marks
-from localjudge.types import Context, Sample, Span
 
 CONTEXTS = (Context(text="one", id="doc-1"), Context(text="two", id="b"), Context(text="three"))
 IDS = frozenset({"doc-1", "b"})

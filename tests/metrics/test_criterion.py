@@ -3,12 +3,10 @@ from typing import Any
 
 import pytest
 
-from localjudge import resources
-from localjudge.errors import InputError
-from localjudge.metrics import Context, CustomQuestion, Sample, Scored, Undefined
-from localjudge.metrics.criterion import Criterion, CriterionExample, read_criteria, read_criterion
+from localjudge import Criterion, InputError, Sample, resources
+from localjudge.metrics import Context, CustomQuestion, Outcome, Scored, Undefined, Verdict
+from localjudge.metrics.criterion import CriterionExample, read_criteria, read_criterion
 from localjudge.text import sentences
-from localjudge.types import Outcome, Verdict
 
 SAMPLE = Sample(
     id="a",

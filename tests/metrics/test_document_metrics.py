@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.errors import SampleError
-from localjudge.metrics import Context, Outcome, Sample, Scored, Undefined, documents
+from localjudge import Sample
+from localjudge.metrics import Context, Outcome, SampleError, Scored, Undefined, documents
 from localjudge.metrics.documents import (
     MakeDocumentMetric,
     hit_rate_at,

@@ -6,22 +6,23 @@ from typing import Any
 
 import pytest
 
-from localjudge.errors import OutOfResource, SampleError
+from localjudge import OutOfResource, Sample
 from localjudge.judging.evaluate import evaluate_samples
 from localjudge.judging.questions import TaskRef
-from localjudge.metrics import Sentences, Steps
-from localjudge.text import sentences
-from localjudge.types import (
+from localjudge.metrics import (
     Failed,
-    NoAnswer,
     Outcome,
     Relevance,
-    Sample,
+    SampleError,
     Scored,
+    Sentences,
     Span,
+    Steps,
     Unit,
     Verdict,
 )
+from localjudge.text import sentences
+from localjudge.types import NoAnswer
 
 UNIT = Unit(kind="sentence", index=0, source="response", span=Span(start=0, end=1, text="a"))
 TASK = Relevance(unit=UNIT, user_input="?")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from localjudge import Run, Sample, ScriptedEngine, evaluate
 from localjudge.dataset import load
+from localjudge.metrics import Context
 from localjudge.report.export import Format
-from localjudge.types import Context
 from tests.report.whole_files import exported
 
 FORMATS: tuple[Format, ...] = ("jsonl", "csv", "parquet")

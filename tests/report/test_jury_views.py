@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from localjudge.metrics import Scored, Span, Unit, Verdict
 from localjudge.report.remarks import decidedness_line
 from localjudge.report.sample_views import remark_on
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow
 from localjudge.run_directory.summary import Totals, VerdictSummary
-from localjudge.types import JudgeCard, Scored, Span, Unit, Verdict, VerdictRule
+from localjudge.types import JudgeCard, VerdictRule
 
 RULE = VerdictRule(0.5, 0.01)
 

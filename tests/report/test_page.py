@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge import InputError, Run, ScriptedEngine, evaluate
+from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.analysis.check import Check
-from localjudge.errors import RunDirectoryError
 from localjudge.report import page_data
 from localjudge.report.html_page import page
 from localjudge.report.page_data import data_blocks

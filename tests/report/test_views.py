@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from localjudge import Run, ScriptedEngine, evaluate
+from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.engine.prompts import require_room
-from localjudge.errors import InputError, SampleError
 from localjudge.judging.verify import verify_run as verify
+from localjudge.metrics import Label, SampleError
 from localjudge.model_registry import registered
 from localjudge.report.ci import run_markdown
 from localjudge.report.comparison_views import comparison_view, gates_view
@@ -36,7 +36,7 @@ from localjudge.report.verification_views import verification_view
 from localjudge.report.worst_samples import worst_scores, worst_view
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.run_directory.run_rows import read_sample_rows
-from localjudge.types import Label, VerdictRequest
+from localjudge.types import VerdictRequest
 from localjudge.words import call, printable
 from tests.report.conftest import EVIL, HOSTILE, PageReader, one_each, print_lines, printed
 

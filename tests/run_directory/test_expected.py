@@ -11,26 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import localjudge
-from localjudge import Run, ScriptedEngine, evaluate
+from localjudge import Metric, Run, Sample, ScriptedEngine, evaluate
 from localjudge.judging.verify import verify_run
-from localjudge.metrics import Metric, catalog
+from localjudge.metrics import Context, Label, Scored, Task, Undefined, Unit, Verdict, catalog
 from localjudge.report.remarks import remarks
 from localjudge.report.sample_views import describe_score
 from localjudge.run_directory.expected import with_expected
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow
 from localjudge.text import sentences
-from localjudge.types import (
-    Combination,
-    Context,
-    Label,
-    Sample,
-    Scored,
-    Task,
-    Undefined,
-    Unit,
-    Verdict,
-    VerdictRule,
-)
+from localjudge.types import Combination, VerdictRule
 from tests.frozen.frozen_runs import unpack
 
 HALF = VerdictRule(0.5, 0.0)

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge import Run, ScriptedEngine, evaluate
+from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.dataset.python_values import extras_text
-from localjudge.errors import InputError, RunDirectoryError
 from localjudge.judging.verify import verify_run as verify
 from tests.run_directory.conftest import in_store
 

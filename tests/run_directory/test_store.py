@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.errors import OutOfResource, RunDirectoryError
+from localjudge import OutOfResource, RunDirectoryError
 from localjudge.run_directory.request_keys import KeyedRequest, RequestKeys
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow, reading, select_answers

@@ -4,21 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localjudge.metrics import Failed, Outcome, Scored, Span, Undefined, Unit, Verdict
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow, json_line, score_rows
 from localjudge.run_directory.summary import MetricSummary, Totals, VerdictSummary
 from localjudge.stats.interval import mean_interval
-from localjudge.types import (
-    Failed,
-    JudgeCard,
-    NoAnswer,
-    Outcome,
-    Scored,
-    Span,
-    Undefined,
-    Unit,
-    Verdict,
-    VerdictRule,
-)
+from localjudge.types import JudgeCard, NoAnswer, VerdictRule
 
 NO = Undefined(reason="none")
 FAIL = Failed(reason="broken")

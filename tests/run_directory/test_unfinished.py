@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Run, ScriptedEngine
+from localjudge import Run, RunDirectoryError, ScriptedEngine, UnfinishedRun
 from localjudge.analysis.evidence_ranks import evidence_ranks
-from localjudge.errors import RunDirectoryError, UnfinishedRun
 from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.types import VerdictRequest
 from tests.cli.conftest import called

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.errors import DataError
+from localjudge import DataError
 from localjudge.stats.agreement import (
     balanced_accuracy,
     bias,

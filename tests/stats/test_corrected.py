@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.errors import DataError
+from localjudge import DataError
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
     JudgedUnits,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from localjudge.errors import DataError
+from localjudge import DataError
 from localjudge.stats import stacking
 from localjudge.stats.interval import LabelledScores
 

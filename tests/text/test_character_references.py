@@ -10,11 +10,11 @@ from localjudge.evidence.finder import Finder
 from localjudge.evidence.words import words_in
 from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter
+from localjudge.metrics import Attribution, Span, Unit
 from localjudge.text import sentences
 from localjudge.text.character_references import read_characters
 from localjudge.text.judged_sentences import JudgedSentences
 from localjudge.text.responses import prepare, statements
-from localjudge.types import Attribution, Span, Unit
 
 SPELLINGS = [
     ("M&uuml;ller f&uuml;hrt", "Müller führt"),

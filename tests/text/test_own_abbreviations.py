@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.errors import InputError
+from localjudge import InputError
 from localjudge.text import Segmenter
 from localjudge.text.user_abbreviations import MAX_CHARACTERS, read_abbreviations
 

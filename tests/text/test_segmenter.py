@@ -11,10 +11,10 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from spacy.language import Language
 
-from localjudge.errors import InputError
+from localjudge import InputError
+from localjudge.metrics import Span
 from localjudge.text import Segmenter, component, sentences
 from localjudge.text.segmenter import MAX_PART, named_pipeline
-from localjudge.types import Span
 
 ANY_TEXT = st.text(
     st.one_of(
