@@ -20,7 +20,7 @@ from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.foreign import guarded_steps
 from localjudge.run_directory.expected import with_expected
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow
-from localjudge.text.judged_sentences import judged_sentences
+from localjudge.text.segmenter import judged_sentences
 from localjudge.types import NoAnswer, Sample, Task, Verdict, VerdictRule
 
 _FIRST_BLOCK = 16

@@ -18,7 +18,7 @@ from functools import lru_cache
 from localjudge.evidence.finder import Finder
 from localjudge.evidence.nearest import NearestText, select_nearest
 from localjudge.metrics import Sentences
-from localjudge.text.judged_sentences import judged_sentences
+from localjudge.text.segmenter import judged_sentences
 from localjudge.types import (
     Attribution,
     CustomQuestion,

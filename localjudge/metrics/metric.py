@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from localjudge.text.judged_sentences import keeps_thinking
 from localjudge.text.responses import PreparedResponse, Statement, prepare
 from localjudge.text.responses import statements as statements_in
+from localjudge.text.segmenter import keeps_thinking
 from localjudge.types import (
     Attribution,
     Outcome,

@@ -6,8 +6,8 @@ are in `languages`.
 
 import re
 
-from localjudge.text.clause_numbers import CLAUSE_NUMBER, LETTER
 from localjudge.text.languages import ANY_LANGUAGE, any_of, load_words
+from localjudge.text.lines import CLAUSE_NUMBER, LETTER
 from localjudge.text.stop import Rule, Stop, without_article
 
 _DOTTED = re.compile(rf"{LETTER}{{1,3}}\.(?:(?:{LETTER}|\d){{1,3}}\.)*{LETTER}{{1,3}}")
@@ -37,13 +37,14 @@ _NO_ORDINAL = re.compile(r"(?:/|\d[-–]\d[-–])$")  # before the last number o
 _FIRST_OF_TWO = load_words(ANY_LANGUAGE, "first_of_two")  # "5 ft. 10 in."
 _PRONOUNS = load_words(ANY_LANGUAGE, "pronouns")
 _ANSWERS = load_words(ANY_LANGUAGE, "answers")
-_PRONOUN = re.compile(
-    rf"(?:{any_of('pronouns')})\s+[a-z]"
-)  # not a Roman number: "He said no. I left."
+# The word "I", and not a Roman number: "He said no. I left."
+_PRONOUN = re.compile(rf"(?:{any_of('pronouns')})\s+[a-z]")
 _BRACKETED = 80  # characters before a stop that may contain an open bracket
 _VALUE = re.compile(r"\s\d")
 _AFTER_NAME = re.compile(
-    rf"\set al\b|,? \(?\d{{4}}\)|\s(?:{any_of('after_name')}|(?:{any_of('joins_names')}) [A-Z]\.)"
+    r"\set al\b"
+    r"|,? \(?\d{4}\)"  # Smith, (1990)
+    rf"|\s(?:{any_of('after_name')}|(?:{any_of('joins_names')}) [A-Z]\.)"  # Smith and J.
 )
 _SERIES = re.compile(rf"\b[A-Z],? (?:{any_of('between_letters')}) $")  # "from A to B"
 _ANOTHER_LETTER = re.compile(rf"[^\W\d_],?|{any_of('between_letters')}")
@@ -158,7 +159,12 @@ def _abbreviation(stop: Stop) -> bool | None:
     """End at an abbreviation or initial only before a function word."""
     if not (stop.after_letter or _looks_abbreviated(stop)):
         return None
-    if stop.after_letter and (_precedes_surname(stop) or stop.before_number):
+    # A surname of several words: "J. Van der Berg", "C. De Luca".
+    surname = _PARTICLE.match(stop.ahead)
+    is_surname = False
+    if surname and surname["name"].isupper():
+        is_surname = surname["particle"] in stop.conventions.particles
+    if stop.after_letter and (is_surname or stop.before_number):
         return False
     if stop.after_letter and stop.before_caseless and _LETTER_BEFORE.search(stop.before):
         return False
@@ -179,7 +185,10 @@ def _unlisted(stop: Stop) -> bool | None:
         return None
     near = stop.text[max(stop.begin, stop.end - _BRACKETED) : stop.end]
     is_in_brackets = near.rfind("(") > near.rfind(")")
-    if is_in_brackets or _is_reference_number(stop) or _may_be_unknown_abbreviation(stop):
+    words = stop.before.split()
+    is_number = bool(words) and stop.word.isdecimal()
+    is_reference = is_number and words[-1].rstrip(".") in stop.conventions.before_number  # Fig. 3
+    if is_in_brackets or is_reference or _may_be_unknown_abbreviation(stop):
         return False
     return None
 
@@ -288,22 +297,6 @@ def _is_listed(stop: Stop, table: frozenset[str]) -> bool:
     if stop.after_first_word and stop.word[:1].lower() + stop.word[1:] in table:
         return True
     return stop.word.isupper() and stop.next.isupper() and stop.word.capitalize() in table
-
-
-def _precedes_surname(stop: Stop) -> bool:
-    """Return whether a surname of several words follows: "J. Van der Berg", "C. De Luca"."""
-    surname = _PARTICLE.match(stop.ahead)
-    if not surname or not surname["name"].isupper():
-        return False
-    return surname["particle"] in stop.conventions.particles
-
-
-def _is_reference_number(stop: Stop) -> bool:
-    """Return whether the stop is after the number of a figure or the like: "Fig. 3."."""
-    words = stop.before.split()
-    if not words or not stop.word.isdecimal():
-        return False
-    return words[-1].rstrip(".") in stop.conventions.before_number
 
 
 def _may_be_unknown_abbreviation(stop: Stop) -> bool:

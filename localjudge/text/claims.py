@@ -34,15 +34,13 @@ def has_claim(sentence: str) -> bool:
     if is_bare_answer(sentence):
         return True
     plain = _plain(sentence)
-    if _is_closing(plain) or _is_remark(plain) or _is_introduction(plain):
+    closing, rest = _split(plain, "closings")
+    if closing and (" " in closing or not rest[:1].isspace()):
+        return False  # a name, or nothing, follows the end of a letter
+    introduction, rest = _split(plain, "introductions")
+    if introduction and plain.endswith((":", "：")) and not _SEPARATED.search(rest):
         return False
-    return not _is_refusal(plain)
-
-
-def _is_closing(sentence: str) -> bool:
-    """Return whether a name, or nothing, follows the end of a letter."""
-    form, rest = _split(sentence, "closings")
-    return bool(form) and (" " in form or not rest[:1].isspace())
+    return not (_is_remark(plain) or _is_refusal(plain))
 
 
 def _is_remark(sentence: str) -> bool:
@@ -54,11 +52,6 @@ def _is_remark(sentence: str) -> bool:
         return True
     is_short = len(_WORD.findall(rest)) <= _MAX_AFTER_SHORT_FORM[length]
     return is_short and not _SEPARATED.search(rest)
-
-
-def _is_introduction(sentence: str) -> bool:
-    form, rest = _split(sentence, "introductions")
-    return bool(form) and sentence.endswith((":", "：")) and not _SEPARATED.search(rest)
 
 
 def _is_refusal(sentence: str) -> bool:

@@ -23,10 +23,9 @@ from spacy.tokens import Doc
 
 from localjudge.text.abbreviation_rules import ABBREVIATION_RULES
 from localjudge.text.character_references import read_characters
-from localjudge.text.clause_numbers import is_number_of_next
 from localjudge.text.formulas import join_formulas
 from localjudge.text.languages import Conventions, load_conventions
-from localjudge.text.lines import Range, find_items, split_pieces
+from localjudge.text.lines import Range, find_items, is_number_of_next, split_pieces
 from localjudge.text.mark_names import YEARS
 from localjudge.text.marks import after_stop_ranges
 from localjudge.text.markup import before_opening_tags, blanked, blocks, without_markup

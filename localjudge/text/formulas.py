@@ -14,13 +14,16 @@ from localjudge.text.lines import Range
 from localjudge.text.markup import code_ranges, overlaps
 
 _ENVIRONMENTS = "equation|align|alignat|flalign|gather|multline|eqnarray|displaymath|math"
-_FORMULA = re.compile(
-    r"(?<![\\$])\$\$(?!\$)(?:\\\$|[^$]){1,2000}?\$\$(?!\$)"
-    r"|(?<!\\)\\\[(?![\d\s,;–-]*\\\])(?:(?!(?<!\\)\\\[).){1,2000}?(?<!\\)\\\]"
-    rf"|\\begin\{{(?P<name>(?:{_ENVIRONMENTS})\*?)\}}.{{1,2000}}?\\end\{{(?P=name)\}}"
-    r"|^[ \t]*\[[ \t][^\[\]\n]{0,500}[=\\][^\[\]\n]{0,500}[ \t]\][ \t]*$",
-    re.DOTALL | re.MULTILINE,
+_FORMS = (
+    r"(?<![\\$])\$\$(?!\$)(?:\\\$|[^$]){1,2000}?\$\$(?!\$)",  # $$ ... $$
+    # \[ ... \], but not the mark \[1\]
+    r"(?<!\\)\\\[(?![\d\s,;–-]*\\\])(?:(?!(?<!\\)\\\[).){1,2000}?(?<!\\)\\\]",
+    # \begin{align} ... \end{align}
+    rf"\\begin\{{(?P<name>(?:{_ENVIRONMENTS})\*?)\}}.{{1,2000}}?\\end\{{(?P=name)\}}",
+    # [ a = b ] on a separate line
+    r"^[ \t]*\[[ \t][^\[\]\n]{0,500}[=\\][^\[\]\n]{0,500}[ \t]\][ \t]*$",
 )
+_FORMULA = re.compile("|".join(_FORMS), re.DOTALL | re.MULTILINE)
 _MATHS = re.compile(r"[=\\^_+*/<>|≤≥≈∈→−-]|^\s*\S+\s*$")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _ENDED = re.compile(r"[.!?…。！？।۔؟][\"'”’»)\]*_]*\Z")

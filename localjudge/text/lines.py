@@ -1,10 +1,12 @@
-r"""Split a text into paragraphs, headings and list items.
+r"""Split a text into paragraphs, headings and list items, and find the numbers of clauses.
 
     Results\n                          a heading: the next word would have fitted     cut
     We measured the speed of the\n     a wrapped line: the next word did not fit      no cut
     United States economy.\n
     - two eggs\n- one loaf             a marker at the start of each line            cut before each
     Do this: 1. Open it 2. Close it    numbers that increase from the first          cut before each
+    1.1. The buyer    § 4. The    **II.3.** The    Art. 5. The    1.\nOpen the door.    no cut:
+                                       the number belongs to the clause after it
 
 A line is *full* if the first word of the next line would have made it longer than the widest line
 of its block (adjacent non-blank lines). A list inside a line begins at the start of its piece, with
@@ -17,8 +19,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from localjudge.text.clause_numbers import CLAUSE_NUMBER
-from localjudge.text.languages import any_of
+from localjudge.text.languages import Conventions, any_of
 
 LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE = re.compile(rf"[^\s{LINE_ENDS}](?:[^{LINE_ENDS}]*[^\s{LINE_ENDS}])?")
@@ -41,6 +42,26 @@ _FIRST_NUMBER = re.compile(
 _ENUMERATION = re.compile(rf"(?:[,;]|\b(?:{any_of('joins_items')}))\s+$")
 _BEFORE = 8  # characters before a number that may contain a comma or "and"
 
+LETTER = r"(?:[^\W\d_]|[\u0900-\u0963\u0970-\u0dff])"
+"""A letter, or a vowel sign of the scripts of India."""
+_LEVEL = r"(?:\d{1,2}[a-z]?|[a-z]|[ivxIVX]{1,4})"
+CLAUSE_NUMBER = (
+    rf"(?=[\w.٫]*\d|[IVX]{{2}})(?:\d{{1,3}}[a-z]?|[IVXLC]{{1,7}}|[A-Z])(?:[.٫]{_LEVEL})+"
+)
+"""Pattern of a number with two levels or more: "1.1", "II.3", "A.1", "1.a"."""
+_PARAGRAPH = r"[§№#]{1,2}\s?"
+_OPENING = r"[\s*_`\"'“‘«(\[{>•–—-]*(?:#{1,6}\s+)?[*_]*"
+_CLOSING = r"[*_`\"'”’»)\]}]*"
+_LONE_NUMBER = re.compile(
+    rf"{_OPENING}(?:{_PARAGRAPH})?{CLAUSE_NUMBER}{_CLOSING}\.{_CLOSING}"  # 1.1.
+    rf"|{_OPENING}{_PARAGRAPH}\d{{1,3}}(?:[-–]\d{{1,3}})?{_CLOSING}\.?{_CLOSING}"  # § 4
+)
+_NUMBER_ON_A_LINE = re.compile(rf"{_OPENING}\d{{1,3}}[.)]{_CLOSING}[ \t]*(?:\r\n|[\n\r])[ \t]*")
+_LABEL = re.compile(  # Art. 5.
+    rf"{_OPENING}(?P<word>{LETTER}+)(?P<stop>\.?)\s?"
+    rf"(?:{CLAUSE_NUMBER}|\d{{1,3}}|(?P<roman>[IVXLC]{{1,7}})){_CLOSING}\.{_CLOSING}"
+)
+_MAX_LABEL = 60  # characters
 _CLAUSE = re.compile(rf"[>\s]*(?:§{{1,2}}\s?)?{CLAUSE_NUMBER}\.(?=\s+[^\Wa-zß-ÿ])")
 _INITIAL = re.compile(r"[A-Z]\.(?=\s)")
 _HEADING = re.compile(r"#{1,6}\s")
@@ -192,3 +213,21 @@ def _next_number(number: str) -> str:
     if len(number) == 1 and number not in "zZ":
         return chr(ord(number) + 1)
     return ""
+
+
+def is_number_of_next(text: str, conventions: Conventions) -> bool:
+    """Return whether the text before a sentence is only the number of this sentence."""
+    if len(text) > _MAX_LABEL:
+        return False
+    bare = text.strip()
+    if _NUMBER_ON_A_LINE.fullmatch(text) or _LONE_NUMBER.fullmatch(bare):
+        return True
+    label = _LABEL.fullmatch(bare)
+    if label is None:
+        return False
+    word = label["word"]
+    if label["roman"]:
+        return word.lower() in conventions.clauses  # Article II.
+    if label["stop"]:
+        return word in conventions.before_number  # Art. 5.
+    return not word.islower() and word.lower() in conventions.lettered  # Step 2.

@@ -98,10 +98,13 @@ AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}[ \t\u00a0\u2009\u202f\u200b]{{0,
 DIRECTLY_AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}\Z")
 _BEFORE_NEXT_SENTENCE = re.compile(r"\s*(?:$|[\n\[(（【<\"“‘«*_¹²³]|[^\Wa-zß-ÿ_])")
 
-# A letter or a closing sign, a stop, and closing signs: "in May.", "“no.”", "(in May).", "5%."
+# The text before the number of a footnote: "in May.", "“no.”", "(in May).", "5%."
 _BEFORE_FOOTNOTE = re.compile(
-    rf"\S\s(?:\S*[\"'“‘„«(\[*_/—–-])?(?P<word>[^\s\"'“‘„«(\[*_/—–%°»)\]”›-]*)(?P<quote>[%°\"”’»›)\]*_]*)"
-    rf"(?P<stop>[.!?…।॥۔؟])(?P<closed>{_CLOSERS})\Z"
+    r"\S\s(?:\S*[\"'“‘„«(\[*_/—–-])?"  # another word, and what opens the last one
+    r"(?P<word>[^\s\"'“‘„«(\[*_/—–%°»)\]”›-]*)"  # May
+    r"(?P<quote>[%°\"”’»›)\]*_]*)"  # )
+    r"(?P<stop>[.!?…।॥۔؟])"  # .
+    rf"(?P<closed>{_CLOSERS})\Z"  # ”
 )
 _AFTER_FOOTNOTE = re.compile(r"\s*\Z|[ \t]*[\r\n]|\s+[\"“„«‘(\[*_¿¡]{0,3}(?P<next>[^\W\d_]+)")
 _NUMBER_BEFORE = re.compile(r"(?P<noun>\S+)\s(?:\d{4}|\d{1,3}(?:,\d{3})+)\.\Z")
@@ -143,13 +146,17 @@ def read_names(
         return _read_chatgpt_names(form, content, ids)
     if form in _BRACKETS:
         return _read_bracketed(text, candidate, ids, after_stop=after_stop, joined=joined)
-    is_mark = {"round": _is_round_mark, "footnote": _is_footnote}.get(form)
-    if is_mark and not is_mark(text, candidate):
-        return ()
-    if form in _RAISED_FORMS:
+    is_mark = True
+    if form == "round":  # (1), between a stop and the next sentence
+        follows = follows_stop(text, candidate.start(), DIRECTLY_AFTER_STOP)
+        is_mark = follows and _BEFORE_NEXT_SENTENCE.match(text, candidate.end()) is not None
+    elif form == "footnote":
+        is_mark = _is_footnote(text, candidate)
+    elif form in _RAISED_FORMS:
         content = content.translate(_SUPERSCRIPTS)
-        if not (after_stop or joined or _is_raised_mark(text, candidate)):
-            return ()
+        is_mark = after_stop or joined or _is_raised_mark(text, candidate)
+    if not is_mark:
+        return ()
     return _split_names(content, ids, is_link=False, loose=False)
 
 
@@ -179,7 +186,8 @@ def _read_bracketed(
     form, content = _find_form(candidate)
     dagger = _DAGGER.fullmatch(content)
     if dagger:
-        return _name_before_dagger(dagger)
+        has_position = ":" in content.partition("†")[0]  # "3:1†source" is read as a whole
+        return (content if has_position else dagger["number"],)
     if form == "square" and not joined and _is_index(text, candidate):
         return ()
     if form == "square" and not candidate["square_link"] and _is_value(text, candidate, ids):
@@ -190,19 +198,6 @@ def _read_bracketed(
 
 def follows_stop(text: str, start: int, pattern: re.Pattern[str]) -> bool:
     return pattern.search(text[max(0, start - CHARACTERS_BEFORE) : start]) is not None
-
-
-def _name_before_dagger(dagger: re.Match[str]) -> tuple[str, ...]:
-    """Return the number of "1†source", and the whole of "3:1†source", which has a position."""
-    has_position = ":" in dagger[0].partition("†")[0]
-    return (dagger[0],) if has_position else (dagger["number"],)
-
-
-def _is_round_mark(text: str, match: re.Match[str]) -> bool:
-    """Return whether (1) is between a stop and the next sentence."""
-    if not follows_stop(text, match.start(), DIRECTLY_AFTER_STOP):
-        return False
-    return _BEFORE_NEXT_SENTENCE.match(text, match.end()) is not None
 
 
 def _is_footnote(text: str, match: re.Match[str]) -> bool:

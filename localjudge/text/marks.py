@@ -120,21 +120,17 @@ def _is_note(text: str, match: re.Match[str]) -> bool:
 def removal_ranges(text: str, marks: Iterable[Mark]) -> list[Range]:
     """Return what is left out of a text: the marks, separators between and brackets around them."""
     ranges = []
-    for inner in _join(text, ((mark.start, mark.end) for mark in marks)):
-        outer = _with_brackets(text, inner)
-        if outer != inner or not _is_named(text, inner):
-            ranges.append(outer)
+    for start, end in _join(text, ((mark.start, mark.end) for mark in marks)):
+        before = text[max(0, start - CHARACTERS_BEFORE) : start]
+        bracket = _WRAPPED.search(before)
+        if bracket and text[end : end + 1] in (")", "）"):
+            ranges.append(Range(start - len(bracket[0]), end + 1))
+            continue
+        # A sentence needs its mark: "According to [1], it is safe", "[1] says that it is safe".
+        is_subject = LINE_START.search(before) and _PREDICATE.match(text, end)
+        if not is_subject and not _NAMING.search(before):
+            ranges.append(Range(start, end))
     return ranges
-
-
-def _is_named(text: str, mark: Range) -> bool:
-    """Return whether a sentence needs its mark: "According to [1], it is safe", "[1] says that it
-    is safe".
-    """
-    before = text[max(0, mark.start - CHARACTERS_BEFORE) : mark.start]
-    if _NAMING.search(before):
-        return True
-    return LINE_START.search(before) is not None and _PREDICATE.match(text, mark.end) is not None
 
 
 def _are_joined(text: str, end: int, start: int) -> bool:
@@ -151,10 +147,3 @@ def _join(text: str, marks: Iterable[tuple[int, int]]) -> list[Range]:
         else:
             ranges.append(Range(start, end))
     return ranges
-
-
-def _with_brackets(text: str, inner: Range) -> Range:
-    opening = _WRAPPED.search(text[max(0, inner.start - CHARACTERS_BEFORE) : inner.start])
-    if not opening or text[inner.end : inner.end + 1] not in (")", "）"):
-        return inner
-    return Range(inner.start - len(opening[0]), inner.end + 1)

@@ -74,9 +74,10 @@ _MAX_OPENING_TAGS = 600  # characters
 
 _STOP = ".!?…。！？।۔؟"
 _LITERAL_LINE_END = re.compile(
-    rf"(?:(?<=[{_STOP}:])|(?<=[{_STOP}][\"'”’)*_]))(?:(?:\\r)?\\n|\\t)+"
+    rf"(?:(?<=[{_STOP}:])|(?<=[{_STOP}][\"'”’)*_]))(?:(?:\\r)?\\n|\\t)+"  # after a stop
     r"(?=$|[\s\\A-Z0-9#*\-•(\"“'<\[]|[^\x00-\x7f])"
-    r"|(?:(?:\\r)?\\n){2,}|(?:\\n)+(?=(?:[-*•]|\d{1,3}[.)]|#{1,6}) )"
+    r"|(?:(?:\\r)?\\n){2,}"  # two of them
+    r"|(?:\\n)+(?=(?:[-*•]|\d{1,3}[.)]|#{1,6}) )"  # before an item of a list or a heading
 )
 _LINK = re.compile(r"\[[^\[\]\n]{1,300}\]\([^()\s]{1,500}\)")
 _INVISIBLE = "\u200b\u200e\u200f\u2060\ufeff\u00ad"
@@ -265,7 +266,7 @@ def blanked(text: str, ranges: Sequence[Range], blank: str = " ") -> str:
 def without_markup(text: str) -> str:
     """Return a text of the same length where markup hides no boundary."""
     if "`" in text:
-        text = _INLINE_CODE.sub(_hide_stops_and_tags, text)
+        text = _INLINE_CODE.sub(lambda code: _hide_stops(code).replace("<", "-"), text)
     if "<!--" in text:
         text = _COMMENT.sub(_blank_signs, text)
     if "](" in text:
@@ -281,10 +282,6 @@ def without_markup(text: str) -> str:
 
 def _hide_stops(link: re.Match[str]) -> str:
     return _STOP_IN_CODE.sub("-", link[0])
-
-
-def _hide_stops_and_tags(code: re.Match[str]) -> str:
-    return _hide_stops(code).replace("<", "-")
 
 
 def _write_line_ends(literal: re.Match[str]) -> str:
@@ -345,20 +342,15 @@ def trimmed(text: str, start: int, end: int, ranges: Sequence[Range]) -> Range:
     before = None
     while start < end and (start, end) != before:
         before = (start, end)
-        start, end = _without_blanks(text, start, end)
+        while start < end and _is_blank(text[start]):
+            start += 1
+        while end > start and _is_blank(text[end - 1]):
+            end -= 1
         start, end = _without_ranges(start, end, ranges)
         if tags and tags[0].start() == start < end and not _is_paired(tags[0], names):
             start = tags.popleft().end()
         if tags and tags[-1].end() == end > start and not _is_paired(tags[-1], names):
             end = tags.pop().start()
-    return Range(start, end)
-
-
-def _without_blanks(text: str, start: int, end: int) -> Range:
-    while start < end and _is_blank(text[start]):
-        start += 1
-    while end > start and _is_blank(text[end - 1]):
-        end -= 1
     return Range(start, end)
 
 

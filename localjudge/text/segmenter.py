@@ -5,13 +5,15 @@ r"""Split a text into verbatim sentence spans, by the built-in rules or an insta
 Invariant: `span.text == text[span.start:span.end]`. Spans are ordered, do not overlap, and together
 cover every character except white space (`str.isspace`). A span has 1 to 100,000 characters and no
 white space at its edges.
+
+`judged_sentences` are the spans with a word, without fences, headers of tables and unpaired tags.
 """
 
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -21,6 +23,9 @@ from typing import TYPE_CHECKING, cast
 from localjudge.errors import InputError
 from localjudge.resources import package_version
 from localjudge.text.character_references import read_characters
+from localjudge.text.lines import Range
+from localjudge.text.marks import find_marks, removal_ranges
+from localjudge.text.markup import has_words, left_out_ranges, trimmed
 from localjudge.text.user_abbreviations import checked_abbreviations
 from localjudge.types import Span
 
@@ -39,6 +44,11 @@ _PART_ENDS = (
     re.compile(r"\s"),
 )
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+_CUTS_KEPT = 4096
+_SEGMENTERS_KEPT = 2
+_MARK_SIGNS = re.compile(r"[\[【［]|<sup|[¹²³⁰⁴-⁹]", re.IGNORECASE)
+
+Cut = Callable[[str], Sequence[Span]]
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,46 @@ def sentences(
     return cut(text)
 
 
+class JudgedSentences:
+    """Cut texts into the sentences that are judged. A span of marks only is dropped.
+
+    Several metrics cut the same text, so cuts are cached.
+
+    `keep_thinking`: whether metrics judge the thinking in responses.
+    """
+
+    def __init__(self, sentences: Cut) -> None:
+        self.keep_thinking = keeps_thinking(sentences)
+        self._sentences = sentences
+        self._cut = lru_cache(maxsize=_CUTS_KEPT)(self._judged)
+
+    def __call__(self, text: str) -> tuple[Span, ...]:
+        return self._cut(text)
+
+    def _judged(self, text: str) -> tuple[Span, ...]:
+        left_out = left_out_ranges(text)
+        marks: list[Range] = []
+        if _MARK_SIGNS.search(text):
+            marks = removal_ranges(text, find_marks(text))
+        judged = []
+        for span in self._sentences(text):
+            start, end = trimmed(text, span.start, span.end, left_out)
+            bare = trimmed(text, start, end, marks)
+            if has_words(text[slice(*bare)]):
+                judged.append(Span(start=start, end=end, text=text[start:end]))
+        return tuple(judged)
+
+
+@lru_cache(maxsize=_SEGMENTERS_KEPT)
+def judged_sentences(sentences: Cut) -> JudgedSentences:
+    """Return the judged sentences by a segmenter, with the cuts that were made before."""
+    return JudgedSentences(sentences)
+
+
+def keeps_thinking(sentences: object) -> bool:
+    return bool(getattr(sentences, "keep_thinking", False))
+
+
 @cache
 def named_pipeline(name: str) -> "Language":
     """Load an installed pipeline by name. Raises InputError if it is missing.
@@ -175,20 +225,16 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
     """Yield the parts of a text that are read at once: start and end."""
     start = 0
     while len(text) - start > MAX_PART:
-        end = _end_of_part(text, start)
-        yield start, end
-        start = end
+        limit = start + MAX_PART
+        ends = [limit]
+        for pattern in _PART_ENDS:
+            matches = [match.end() for match in pattern.finditer(text, start, limit)]
+            if matches:
+                ends = matches
+                break
+        yield start, ends[-1]
+        start = ends[-1]
     yield start, len(text)
-
-
-def _end_of_part(text: str, start: int) -> int:
-    """Return the best end of the part that begins at `start`."""
-    limit = start + MAX_PART
-    for pattern in _PART_ENDS:
-        ends = [match.end() for match in pattern.finditer(text, start, limit)]
-        if ends:
-            return ends[-1]
-    return limit
 
 
 def _pipeline_starts(nlp: "Language", text: str) -> list[int]:

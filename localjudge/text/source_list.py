@@ -98,21 +98,16 @@ def source_ranges(text: str, marks: Sequence[Mark]) -> list[Range]:
     while lines and _RULE.fullmatch(lines[-1].content):
         start = lines.pop().start
     if lines:
-        start = _one_line_start(text, lines[-1], marks, start)
+        line = lines[-1]
+        one_line = _ONE_LINE.search(text[line.start : line.end])
+        if one_line and _is_list_in_line(one_line, marks, line.start):
+            start = line.start + one_line.start()
     if has_tags:
         start = len(text[:start].rstrip())
     is_whole_text = not any(map(str.isalnum, text[:start]))
     if is_whole_text or not text[start:].strip():
         return []
     return [Range(start, len(text))]
-
-
-def _one_line_start(text: str, line: _ListLine, marks: Sequence[Mark], otherwise: int) -> int:
-    """Return where "Sources: [1] policy.pdf" begins in a line, or `otherwise` if it has none."""
-    one_line = _ONE_LINE.search(text[line.start : line.end])
-    if not one_line or not _is_list_in_line(one_line, marks, line.start):
-        return otherwise
-    return line.start + one_line.start()
 
 
 def _read_lines(text: str, marks: Sequence[Mark]) -> list[_ListLine]:
@@ -162,22 +157,21 @@ def _first_listed(text: str, lines: Sequence[_ListLine], marks: Sequence[Mark]) 
         if all(_is_item(line, cited) for line in lines[heading + 1 :]):
             return heading
     first = len(lines)
-    while first > 0 and _may_define(lines[first - 1]):
+    for line in reversed(lines):
+        if not (line.mark or line.number or _RULE.fullmatch(line.content)):
+            break
         first -= 1
     if first < len(lines) and _are_answer(lines, first, marks):
         return len(lines)
     while first < len(lines):
         cited = _names_cited_before(lines[first].start, marks)
-        if _all_define(text, lines[first:], cited):
+        names_source = any(line.mark or line.number for line in lines[first:])
+        if names_source and all(_defines_mark(text, line, cited) for line in lines[first:]):
             break
         first += 1
     if 0 < first < len(lines) and _OTHER_HEADING.fullmatch(lines[first - 1].content):
         return first - 1
     return first
-
-
-def _may_define(line: _ListLine) -> bool:
-    return bool(line.mark or line.number or _RULE.fullmatch(line.content))
 
 
 def _are_answer(lines: Sequence[_ListLine], first: int, marks: Sequence[Mark]) -> bool:
@@ -241,14 +235,8 @@ def _is_item(line: _ListLine, cited: Collection[str]) -> bool:
     return line.number in cited
 
 
-def _all_define(text: str, lines: Sequence[_ListLine], cited: Collection[str]) -> bool:
-    """Return whether every line defines a mark, except for rules such as "---"."""
-    if not any(line.mark or line.number for line in lines):
-        return False
-    return all(_defines_mark(text, line, cited) for line in lines)
-
-
 def _defines_mark(text: str, line: _ListLine, cited: Collection[str]) -> bool:
+    """Return whether a line defines a mark, or is a rule such as "---"."""
     mark = line.mark
     if mark is None:
         if line.number in cited and _looks_like_source(line.rest):
@@ -300,13 +288,10 @@ def _are_names(rest: str, marks: Sequence[Mark], start: int) -> bool:
     "doc1, 5-pl", "Document 2", "Policy [1], FAQ [2]"
     """
     parts = list(_LIST_PART.finditer(rest.rstrip(" .)*_")))
-    if all(_is_id(part[0]) for part in parts):
+    ids = (RANK, RANK_RANGE, _ID)
+    if all(any(pattern.fullmatch(part[0]) for pattern in ids) for part in parts):
         return True
     if len(parts) == 1 or not _is_title(rest):
         return False
     ends = {mark.end for mark in marks}
     return all(start + part.end() in ends for part in parts)
-
-
-def _is_id(text: str) -> bool:
-    return any(pattern.fullmatch(text) for pattern in (RANK, RANK_RANGE, _ID))

@@ -22,30 +22,27 @@ _PAIR = re.compile(
 )
 _TOKEN = r"think(?:ing)?|thought"
 _ANSWER_PHRASE = r"here is my response:"
-_TAG = re.compile(
-    rf"(?:<|&lt;)(?P<slash>/)?\s?(?:{_NAMES})(?:\s[^<>]{{0,200}})?\s?(?<!/)(?:>|&gt;)"
-    r"|\[(?P<bracket>/)?THINK\]|◁(?P<triangle>/)?think▷"
-    rf"|<\|?(?P<ends_token>/|end_of_|end_)?(?:(?:begin|start)_(?:of_)?)?(?:{_TOKEN})\|?>"
-    r"|<unused94>thought|(?P<ends_unused><unused95>)"
-    r"|<\|channel>thought|(?P<ends_thought><channel\|>)"
-    r"|(?P<ends_channels>(?:<\|start\|>assistant)?<\|channel\|>final[^<>\n]{0,60}<\|message\|>)"
-    r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)"
-    r"|\Aanalysis(?=.{1,200000}?assistantfinal)|(?P<ends_analysis>assistantfinal)"
-    rf"|\Ahere is my thought process:(?=.{{1,200000}}?{_ANSWER_PHRASE})"
-    rf"|(?P<ends_process>{_ANSWER_PHRASE})",
-    re.IGNORECASE | re.DOTALL,
+# Each form of a tag, whose one group matches only in a closing tag.
+_FORMS = (
+    # <think>  </think>  &lt;thinking&gt;
+    rf"(?:<|&lt;)(?P<slash>/)?\s?(?:{_NAMES})(?:\s[^<>]{{0,200}})?\s?(?<!/)(?:>|&gt;)",
+    r"\[(?P<bracket>/)?THINK\]",  # [THINK]  [/THINK]
+    r"◁(?P<triangle>/)?think▷",  # ◁think▷  ◁/think▷
+    # <|begin_of_thought|>  <|end_of_thought|>
+    rf"<\|?(?P<ends_token>/|end_of_|end_)?(?:(?:begin|start)_(?:of_)?)?(?:{_TOKEN})\|?>",
+    r"<unused94>thought",
+    r"(?P<ends_unused><unused95>)",
+    r"<\|channel>thought",
+    r"(?P<ends_thought><channel\|>)",
+    # <|start|>assistant<|channel|>final<|message|>
+    r"(?P<ends_channels>(?:<\|start\|>assistant)?<\|channel\|>final[^<>\n]{0,60}<\|message\|>)",
+    r"(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)",
+    r"\Aanalysis(?=.{1,200000}?assistantfinal)",
+    r"(?P<ends_analysis>assistantfinal)",
+    rf"\Ahere is my thought process:(?=.{{1,200000}}?{_ANSWER_PHRASE})",
+    rf"(?P<ends_process>{_ANSWER_PHRASE})",
 )
-_CLOSING_GROUPS = (
-    "slash",
-    "bracket",
-    "triangle",
-    "ends_token",
-    "ends_unused",
-    "ends_thought",
-    "ends_channels",
-    "ends_analysis",
-    "ends_process",
-)
+_TAG = re.compile("|".join(_FORMS), re.IGNORECASE | re.DOTALL)
 _ENDED = re.compile(r"(?:^|[\n.!?…。！？।۔؟:>\"'”’)\]】`*_-])[\s\u200b\ufeff]*\Z")
 _PROCESS_START = re.compile(r"here is my thought process:", re.IGNORECASE)
 _LINE_ENDS = re.compile(r"[ \t]*(?:\n|\r|$)")
@@ -62,21 +59,15 @@ def thinking_ranges(text: str) -> list[Range]:
     ranges = _pairs(text)
     tag = _next_tag(text, tags, 0)
     while tag is not None:
-        block = _block_at(tag, tags, len(text), is_first=not ranges)
+        if not _closes(tag):
+            block = Range(tag.start(), _end_of_block(tags, tag, len(text)))
+        elif ranges:
+            block = Range(tag.start(), tag.end())
+        else:  # a lone closing tag ends what is before it
+            block = Range(0, tag.end())
         ranges.append(block)
         tag = _next_tag(text, tags, block.end)
     return merged(ranges)
-
-
-def _block_at(
-    tag: re.Match[str], tags: list[re.Match[str]], end_of_text: int, *, is_first: bool
-) -> Range:
-    """Return the thinking that begins with a tag. A lone closing tag ends what is before it."""
-    if not _closes(tag):
-        return Range(tag.start(), _end_of_block(tags, tag, end_of_text))
-    if is_first:
-        return Range(0, tag.end())
-    return Range(tag.start(), tag.end())
 
 
 def _pairs(text: str) -> list[Range]:
@@ -91,7 +82,7 @@ def _pairs(text: str) -> list[Range]:
 
 
 def _closes(tag: re.Match[str]) -> bool:
-    return any(tag[group] for group in _CLOSING_GROUPS)
+    return any(tag.groups())
 
 
 def _next_tag(text: str, tags: list[re.Match[str]], position: int) -> re.Match[str] | None:

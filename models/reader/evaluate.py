@@ -35,7 +35,7 @@ from train import Example, find_device, forward
 
 from localjudge.evidence.nearest import read_nearest
 from localjudge.text import Segmenter
-from localjudge.text.judged_sentences import JudgedSentences
+from localjudge.text.segmenter import JudgedSentences
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lexical"))
 from lexical_judge import committed, labelled

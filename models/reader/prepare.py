@@ -18,7 +18,7 @@ from reader_recipe.tokens import MAX_STATEMENT, MAX_TOKENS, Ids, Tokenizer
 
 from localjudge.evidence.nearest import read_nearest
 from localjudge.text import Segmenter
-from localjudge.text.judged_sentences import JudgedSentences
+from localjudge.text.segmenter import JudgedSentences
 
 SHARD_ROWS = 4096
 SPECIAL_TOKENS = 6  # <s> SHARE <mask> <mask> </s> </s>

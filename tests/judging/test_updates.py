@@ -14,7 +14,7 @@ import pytest
 from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.metrics import Span
 from localjudge.text import Segmenter
-from localjudge.text.judged_sentences import judged_sentences
+from localjudge.text.segmenter import judged_sentences
 from localjudge.types import VerdictRequest
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")

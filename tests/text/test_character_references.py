@@ -13,8 +13,8 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Span, Unit
 from localjudge.text import sentences
 from localjudge.text.character_references import read_characters
-from localjudge.text.judged_sentences import JudgedSentences
 from localjudge.text.responses import prepare, statements
+from localjudge.text.segmenter import JudgedSentences
 
 SPELLINGS = [
     ("M&uuml;ller f&uuml;hrt", "Müller führt"),
