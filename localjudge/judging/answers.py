@@ -102,12 +102,18 @@ def decide(
     `judges` are names by number.
     """
     parts: dict[str, Verdict | NoAnswer] = {}
-    for place in choose_judges(task.metric, judges, rule):
-        reply = replies.get(task.asked(place), ())
-        verdict = _decide_for_judge(reply, rule.for_metric(task.metric))
-        if verdict is NOT_YET:
+    for number in choose_judges(task.metric, judges, rule):
+        reply = replies.get(task.asked(number), ())
+        if isinstance(reply, Verdict | NoAnswer):
+            parts[judges[number]] = reply
+            continue
+        windows: list[tuple[Answer | NoAnswer, int | None]] = []
+        for window in reply:
+            if window.answer is not None:
+                windows.append((window.answer, window.number))
+        if not windows or len(windows) < len(reply):
             return NOT_YET
-        parts[judges[place]] = verdict
+        parts[judges[number]] = decide_verdict(windows, rule.for_metric(task.metric))
     if task.metric in rule.combinations:
         return jury_verdict(parts, rule, task.metric)
     (verdict,) = parts.values()
@@ -119,32 +125,18 @@ def choose_judges(metric: str, judges: Mapping[int, str], rule: VerdictRule) -> 
     combination = rule.combinations.get(metric)
     if combination is None:
         return list(judges)
-    return [place for place, name in judges.items() if name in combination.weights]
+    return [number for number, name in judges.items() if name in combination.weights]
 
 
 def select_tasks(
-    tasks: Sequence[TaskRef], place: int, judges: Mapping[int, str], rule: VerdictRule
+    tasks: Sequence[TaskRef], judge: int, judges: Mapping[int, str], rule: VerdictRule
 ) -> list[TaskRef]:
     """Return the tasks of the metrics in which a judge takes part."""
     selected: list[TaskRef] = []
     for task in tasks:
-        if place in choose_judges(task.metric, judges, rule):
+        if judge in choose_judges(task.metric, judges, rule):
             selected.append(task)
     return selected
-
-
-def _decide_for_judge(reply: Reply, rule: VerdictRule) -> Verdict | NoAnswer:
-    """Return the verdict of one judge."""
-    if isinstance(reply, Verdict | NoAnswer):
-        return reply
-    windows: list[tuple[Answer | NoAnswer, int | None]] = []
-    for window in reply:
-        if window.answer is None:
-            return NOT_YET
-        windows.append((window.answer, window.number))
-    if not windows:
-        return NOT_YET
-    return decide_verdict(windows, rule)
 
 
 def decide_verdict(

@@ -18,10 +18,9 @@ from localjudge.judging.questions import TaskRef
 from localjudge.metrics import Metric, Sentences, Steps, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.foreign import guarded_steps
-from localjudge.run_directory.expected import with_expected
-from localjudge.run_directory.result_rows import Evaluation, VerdictRow
+from localjudge.run_directory.result_rows import Evaluation, VerdictRow, with_expected
 from localjudge.text.segmenter import judged_sentences
-from localjudge.types import NoAnswer, Sample, Task, Verdict, VerdictRule
+from localjudge.types import NoAnswer, Sample, Verdict, VerdictRule
 
 _FIRST_BLOCK = 16
 _MAX_BLOCK = 256
@@ -73,68 +72,52 @@ def evaluate_samples(
     evaluations: dict[int, Evaluation] = {}
     rounds: dict[int, list[TaskRef]] = {}
 
-    def advance(place: int, verdicts: list[Verdict | NoAnswer] | None) -> None:
+    def advance(case: int, verdicts: list[Verdict | NoAnswer] | None) -> None:
         try:
-            rounds[place] = cases[place].send(verdicts)
+            rounds[case] = cases[case].send(verdicts)
         except StopIteration as finished:
-            evaluations[place] = finished.value
+            evaluations[case] = finished.value
 
-    for place in range(len(cases)):
-        advance(place, None)
+    for case in range(len(cases)):
+        advance(case, None)
     while rounds:
         asked = rounds
         rounds = {}
         verdicts = iter(ask(list(chain.from_iterable(asked.values()))))
-        for place, tasks in asked.items():
-            advance(place, list(islice(verdicts, len(tasks))))
-    return [evaluations[place] for place in range(len(cases))]
+        for case, tasks in asked.items():
+            advance(case, list(islice(verdicts, len(tasks))))
+    return [evaluations[case] for case in range(len(cases))]
 
 
 def _evaluate_in_rounds(
     sample: Sample, metric: Metric, sentences: Sentences, rule: VerdictRule
 ) -> _Rounds:
-    units: list[types.Unit] = []
     rows: list[VerdictRow] = []
-
-    def conclude(outcome: types.Outcome) -> Evaluation:
-        evaluation = Evaluation(sample.id, metric.name, outcome, tuple(rows))
-        return with_expected(evaluation, units, metric, rule)
-
     steps = _start(metric, sample, sentences)
     try:
         tasks = next(steps)
         while True:
-            refs = _refer_to(tasks, sample, metric, len(units))
+            refs: list[TaskRef] = []
+            for position, task in enumerate(tasks, len(rows)):
+                refs.append(TaskRef(sample.id, metric.name, position, task))
             verdicts: list[Verdict | NoAnswer] = []
             if refs:
                 verdicts = (yield refs) or []
-            for task, verdict in zip(tasks, verdicts, strict=True):
-                rows.append(VerdictRow.of(sample.id, metric.name, len(rows), task.unit, verdict))
-                units.append(task.unit)
-            answered: list[Verdict] = []
-            errors: list[str] = []
-            for verdict in verdicts:
-                if isinstance(verdict, NoAnswer):
-                    errors.append(verdict.error)
-                else:
-                    answered.append(verdict)
+            for ref, verdict in zip(refs, verdicts, strict=True):
+                unit = ref.task.unit
+                rows.append(VerdictRow.of(sample.id, metric.name, len(rows), unit, verdict))
+            errors = [verdict.error for verdict in verdicts if isinstance(verdict, NoAnswer)]
             if errors:
                 missing = f"no verdict for {len(errors)} of {len(verdicts)} units"
-                return conclude(types.Failed(reason=f"{missing}: {errors[0]}"))
-            tasks = steps.send(answered)
+                outcome: types.Outcome = types.Failed(reason=f"{missing}: {errors[0]}")
+                break
+            tasks = steps.send([each for each in verdicts if isinstance(each, Verdict)])
     except StopIteration as finished:
-        return conclude(finished.value)
+        outcome = finished.value
     except SampleError as error:
-        return conclude(types.Failed(reason=error.in_one_line))
-
-
-def _refer_to(
-    tasks: Iterable[Task], sample: Sample, metric: Metric, first_position: int
-) -> list[TaskRef]:
-    refs: list[TaskRef] = []
-    for position, task in enumerate(tasks, first_position):
-        refs.append(TaskRef(sample.id, metric.name, position, task))
-    return refs
+        outcome = types.Failed(reason=error.in_one_line)
+    evaluation = Evaluation(sample.id, metric.name, outcome, tuple(rows))
+    return with_expected(evaluation, metric, rule)
 
 
 def _start(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:

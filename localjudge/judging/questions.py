@@ -75,21 +75,18 @@ class Wording:
         """Return the questions of each task. Tasks of a metric on a sample are worded together."""
         worded: list[WordedTask] = []
         for _, refs in groupby(tasks, key=lambda ref: (ref.sample_id, ref.metric)):
-            worded += self._word_together([ref.task for ref in refs])
-        return worded
-
-    def _word_together(self, tasks: Sequence[Task]) -> list[WordedTask]:
-        asked = [task for task in tasks if not _lacks_context(task)]
-        try:
-            questions = iter(self._make_questions(asked))
-        except SampleError as error:
-            return [NoAnswer(error=error.in_one_line)] * len(tasks)
-        worded: list[WordedTask] = []
-        for task in tasks:
-            if _lacks_context(task):
-                worded.append(NO_CONTEXT)
-            else:
-                worded.append(next(questions))
+            together = [ref.task for ref in refs]
+            asked = [task for task in together if not _lacks_context(task)]
+            try:
+                questions = iter(self._make_questions(asked))
+            except SampleError as error:
+                worded += [NoAnswer(error=error.in_one_line)] * len(together)
+                continue
+            for task in together:
+                if _lacks_context(task):
+                    worded.append(NO_CONTEXT)
+                else:
+                    worded.append(next(questions))
         return worded
 
     def _make_questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:

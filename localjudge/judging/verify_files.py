@@ -124,23 +124,19 @@ class _StoredVerdicts(StoredAnswers):
         Reasons for not asking are only in the rows.
         """
         verdicts = super().verdicts(tasks)
-        for number, task in enumerate(tasks):
-            places = choose_judges(task.metric, self.judges, self.rule)
-            if not all(task.asked(place) in self.stored for place in places):
-                verdicts[number] = self._find_row(task)
+        for index, task in enumerate(tasks):
+            judges = choose_judges(task.metric, self.judges, self.rule)
+            if all(task.asked(judge) in self.stored for judge in judges):
+                continue
+            verdicts[index] = _NOT_THERE
+            rows = self._rows.get((task.sample_id, task.metric), ())
+            if task.position < len(rows):
+                row = rows[task.position]
+                if row.label is None:
+                    verdicts[index] = NoAnswer(error=row.error or "", valid_mass=row.valid_mass)
+                elif row.label == NO_CONTEXT.label and row.p_yes is None:
+                    verdicts[index] = NO_CONTEXT
         return verdicts
-
-    def _find_row(self, task: TaskRef) -> Verdict | NoAnswer:
-        """Return the stored verdict, if it may have no question."""
-        rows = self._rows.get((task.sample_id, task.metric), ())
-        if task.position >= len(rows):
-            return _NOT_THERE
-        row = rows[task.position]
-        if row.label is None:
-            return NoAnswer(error=row.error or "", valid_mass=row.valid_mass)
-        if row.label == NO_CONTEXT.label and row.p_yes is None:
-            return NO_CONTEXT
-        return _NOT_THERE
 
 
 def _check_labels(run: RunRecord) -> Iterator[str]:

@@ -11,6 +11,20 @@ Unicode code points.
 evaluation   sample, metric, outcome ──────────> a row of scores.jsonl
              verdicts ─────────────────────────> the rows of verdicts.jsonl, as they are
 rows of evidence.jsonl ──with_evidence────────> verdicts with their evidence
+
+An expected score is what the judge knows in place of what it decides:
+
+    verdicts ──labels──────────────> formula of the metric ──> score           2/3 = 0.667
+       └──────probabilities of 1──> the same formula ───────> expected score   0.610
+
+A sample without a score has no expected score. A verdict without a question keeps its label, such
+as 0 without any context text. A jury always has a probability: the one after its judges are
+combined. A score without verdicts, a rubric's, and one of another package that does not give it,
+is also the expected score.
+
+A calibration of a single judge moves its probabilities p by the odds of its threshold t, so that t
+becomes one half: p (1 - t) / (p (1 - t) + (1 - p) t). A calibration of several judges needs no
+move, because its weights and bias were fitted to labels. A threshold set by hand moves none.
 """
 
 import json
@@ -18,11 +32,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from math import fsum
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
+from localjudge.metrics.criterion import Criterion
+from localjudge.metrics.metric import BuiltIn, Metric
 from localjudge.run_directory.directory import BY_HAND
 from localjudge.types import (
     AgainstText,
@@ -37,6 +54,7 @@ from localjudge.types import (
     UnitKind,
     UnitSource,
     Verdict,
+    VerdictRule,
 )
 
 _CHANGED = "was a file of the run changed by hand?"
@@ -181,6 +199,7 @@ class VerdictRow:
             source_index=self.source_index,
             span=Span(start=self.start, end=self.end, text=self.text),
             against=self.against,
+            shown=self.shown,
         )
 
     @property
@@ -279,6 +298,38 @@ def with_evidence(
             yield verdict
     if key is not None:
         raise RunDirectoryError(f"a row of {EVIDENCE} has no verdict", hint=BY_HAND)
+
+
+def with_expected(evaluation: Evaluation, metric: Metric, rule: VerdictRule) -> Evaluation:
+    """Return the evaluation with the expected score of its verdicts."""
+    outcome = evaluation.outcome
+    if not isinstance(outcome, Scored) or not isinstance(metric, BuiltIn | Criterion):
+        return evaluation
+    verdicts = [verdict for verdict in evaluation.verdicts if verdict.label is not None]
+    probabilities = [_find_probability(verdict, metric.name, rule) for verdict in verdicts]
+    if metric.formula is not None and verdicts:
+        units = [verdict.judged_unit for verdict in verdicts]
+        expected = metric.formula(units, probabilities)
+    elif isinstance(metric, BuiltIn) and verdicts and outcome.denominator:
+        expected = fsum(probabilities) / outcome.denominator
+    else:
+        return evaluation
+    return evaluation._replace(outcome=outcome.model_copy(update={"expected": expected}))
+
+
+def _find_probability(verdict: VerdictRow, metric: str, rule: VerdictRule) -> float:
+    """Return the probability of 1, moved by the calibration of a single judge."""
+    p_yes = verdict.p_yes
+    if p_yes is None:
+        return float(verdict.label or 0)
+    if metric not in rule.thresholds or metric in rule.combinations:
+        return p_yes
+    threshold = rule.thresholds[metric]
+    for_one = p_yes * (1 - threshold)
+    for_zero = (1 - p_yes) * threshold
+    if not for_one + for_zero:
+        return float(verdict.label or 0)
+    return for_one / (for_one + for_zero)
 
 
 def _outcome(row: ScoreRow) -> Outcome:

@@ -36,7 +36,6 @@ from localjudge.run_directory.directory import (
 )
 from localjudge.run_directory.environment import Origin, list_origins
 from localjudge.run_directory.examination import with_examination
-from localjudge.run_directory.expected import with_expected
 from localjudge.run_directory.files import (
     RowsSoFar,
     check_files,
@@ -60,6 +59,7 @@ from localjudge.run_directory.result_rows import (
     row_files,
     score_rows,
     with_evidence,
+    with_expected,
 )
 from localjudge.run_directory.summary import (
     SUMMARY,
@@ -322,8 +322,7 @@ class RunRecord(Mapping[str, MetricSummary]):
                 yield evaluation
                 continue
             try:
-                units = [verdict.judged_unit for verdict in evaluation.verdicts]
-                yield with_expected(evaluation, units, metric, rule)
+                yield with_expected(evaluation, metric, rule)
             except (ValueError, ArithmeticError) as error:
                 problem = f"the verdicts of {excerpt(evaluation.sample_id)} do not fit its score"
                 raise RunDirectoryError(problem, hint=BY_HAND) from error

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 import localjudge
 from localjudge import Metric, Run, Sample, ScriptedEngine, evaluate
 from localjudge.judging.verify import verify_run
-from localjudge.metrics import Context, Label, Scored, Task, Undefined, Unit, Verdict, catalog
+from localjudge.metrics import Context, Label, Scored, Task, Undefined, Verdict, catalog
 from localjudge.report.remarks import remarks
 from localjudge.report.sample_views import describe_score
-from localjudge.run_directory.expected import with_expected
-from localjudge.run_directory.result_rows import Evaluation, VerdictRow
+from localjudge.run_directory.result_rows import Evaluation, VerdictRow, with_expected
 from localjudge.text import sentences
 from localjudge.types import Combination, VerdictRule
 from tests.frozen.frozen_runs import unpack
@@ -37,7 +36,6 @@ def evaluate_once(
 ) -> Evaluation:
     """Return the evaluation of a sample, with these probabilities in the order of asking."""
     steps = metric.steps(sample, sentences)
-    units: list[Unit] = []
     rows: list[VerdictRow] = []
     threshold = rule.for_metric(metric.name).threshold
     rest = iter(values)
@@ -50,7 +48,6 @@ def evaluate_once(
                 value = next(rest)
                 label: Label = 1 if value >= threshold else 0
                 verdicts.append(Verdict(label=label, p_yes=value))
-                units.append(task.unit)
                 rows.append(
                     VerdictRow.of(sample.id, metric.name, len(rows), task.unit, verdicts[-1])
                 )
@@ -58,7 +55,7 @@ def evaluate_once(
     except StopIteration as finished:
         evaluation = Evaluation(sample.id, metric.name, finished.value, tuple(rows))
     assert not list(rest), "more values than questions"
-    return with_expected(evaluation, units, metric, rule)
+    return with_expected(evaluation, metric, rule)
 
 
 def expect(metric: str, values: list[float], rule: VerdictRule = HALF) -> tuple[float, Any]:
