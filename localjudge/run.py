@@ -39,8 +39,7 @@ from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.report.certificate import Certificate, write_certificate
 from localjudge.report.comparison_views import comparison_view, gates_view
-from localjudge.report.data_frames import pandas_frame, polars_frame
-from localjudge.report.export import Format, exported_parts
+from localjudge.report.export import Format, exported_parts, pandas_frame, polars_frame
 from localjudge.report.flat_table import Rows
 from localjudge.report.html_page import check_report, write_report
 from localjudge.report.label_page import write_labelling

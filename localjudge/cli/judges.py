@@ -25,8 +25,7 @@ from localjudge.doctor.inventory import inventory
 from localjudge.errors import InputError
 from localjudge.judging.settings import SETTINGS, CalibrateSettings, DoctorSettings
 from localjudge.labels.recommended_uses import admit_by_labels
-from localjudge.report.calibration_views import calibrations_view
-from localjudge.report.doctor_views import check_view, conclusion_view, model_list
+from localjudge.report.judge_views import calibrations_view, check_view, conclusion_view, model_list
 from localjudge.report.terminal import put, show
 from localjudge.run_directory.calibration import Calibration, calibration_file
 from localjudge.words import printable

@@ -40,7 +40,7 @@ from localjudge.judging.pair import plan_pair
 from localjudge.judging.plan import FIRST_RUN, Plan, below_runs, data_stem, plan
 from localjudge.judging.settings import RunSettings, checked
 from localjudge.labels.labelling import DEFAULT_COUNT
-from localjudge.report.doctor_views import model_facts
+from localjudge.report.judge_views import model_facts
 from localjudge.resources import write_output
 from localjudge.run_directory.comparison_directory import COMPARISON
 from localjudge.run_directory.summary import SUMMARY

@@ -3,18 +3,30 @@
     {"question": "...", "contexts": ["..."]}
     ->  {"user_input": "...", "retrieved_contexts": [Context, ...]}
 
-Null values are valid. `cells` reads the values, `contexts` describes the shapes of contexts,
-`conversation` questions that are conversations.
+Null values are valid. In CSV, a placeholder for a missing value (`NaN`, `NULL`, `-`) becomes null
+and is counted; NaN is null in every format. Contexts may be in several columns, or in one text that
+is split.
+
+`contexts` describes the shapes of contexts, `conversation` questions that are conversations.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import compress
 from typing import Any, NamedTuple
 
-from localjudge.dataset.cells import Placeholder, Split, read_cells, read_other_columns
-from localjudge.dataset.columns import ID_COLUMNS, Resolved
-from localjudge.dataset.contexts import add_ids, read_contexts, report_printed_documents
-from localjudge.dataset.conversation import looks_like_messages
+from localjudge.dataset.columns import ID_COLUMNS, Resolved, split_columns
+from localjudge.dataset.contexts import (
+    add_ids,
+    find_text,
+    objects_of_columns,
+    read_cell,
+    read_contexts,
+    read_elements,
+    report_printed_documents,
+)
+from localjudge.dataset.conversation import looks_like_messages, read_answer
+from localjudge.dataset.paths import has_value, lookup
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import (
     DECODER,
@@ -24,14 +36,33 @@ from localjudge.dataset.problems import (
     check_id,
     check_text,
     number_text,
+    shown,
 )
-from localjudge.dataset.rows import RawRow
-from localjudge.dataset.text_keys import find_texts
+from localjudge.dataset.rows import RawRow, is_answer_word, is_nan, is_placeholder
+from localjudge.dataset.text_keys import find_texts, whole_collection
+from localjudge.errors import DataError, InputError
+from localjudge.types import CONTEXT_FIELDS
 from localjudge.words import option
 
 _FIELD = re.compile(r"^\w+")
 _TEXT_FIELDS = ("user_input", "reference", "response")
-_MAY_BE_NUMBERS = ("reference", "response")
+_ANSWERS = ("response", "reference")
+_LIST_FIELDS = (*CONTEXT_FIELDS, *ID_COLUMNS)
+_BETWEEN_CONTEXTS = re.compile(r"\||\n\s*\n|\n-+\n")
+_IN_BRACKETS = re.compile(r"\s*\[[^\[\]]*, [^\[\]]*\]\s*")
+_MARK = "|"
+_DEEPEVAL_COLUMNS = (
+    "additional_metadata",
+    "custom_column_key_values",
+    "expected_tools",
+    "source_file",
+    "tools_called",
+)
+
+Placeholder = tuple[str, str]
+"""A column, and a word for a missing value in it."""
+Split = Callable[[Any, Place, str], Any]
+"""Receives a value, its place and its column. Returns the value, or parts of a text."""
 
 
 class CheckedRow(NamedTuple):
@@ -68,7 +99,7 @@ def check_row(
         column = _FIELD.sub(lambda name: resolved.get(name.group(), name.group()), field, count=1)
         problems.append(Problem.at(row.place, column, value, expected))
 
-    cells, placeholders = read_cells(
+    cells, placeholders = _read_cells(
         row, resolved, split, keeps_answer_words=keeps_answer_words, report=report
     )
     values: dict[str, Any] = {"id": check_id(cells.get("id"), "id", report)}
@@ -88,7 +119,7 @@ def check_row(
         values[field] = contexts
     if problems:
         return problems
-    extras, more_placeholders = read_other_columns(row, resolved)
+    extras, more_placeholders = _read_other_columns(row, resolved)
     return CheckedRow(
         row.place,
         values,
@@ -100,7 +131,7 @@ def check_row(
 
 
 def _check_text(cell: Any, field: str, report: Report, resolved: Resolved) -> str | None:
-    if field in _MAY_BE_NUMBERS:
+    if field in _ANSWERS:
         cell = number_text(cell)
     expected = "text or null"
     if isinstance(cell, Mapping):
@@ -125,10 +156,6 @@ def _hint_for_first(cell: Any, field: str, resolved: Resolved) -> str:
     return f" (for the first text: {option('mapping', {field: path})})"
 
 
-_BETWEEN_CONTEXTS = re.compile(r"\||\n\s*\n|\n-+\n")
-_IN_BRACKETS = re.compile(r"\s*\[[^\[\]]*, [^\[\]]*\]\s*")
-
-
 def _may_contain_several(cell: Any) -> bool:
     if not isinstance(cell, str):
         return False
@@ -145,3 +172,169 @@ def _is_json(text: str | None) -> bool:
     except (ValueError, RecursionError):
         return False
     return bool(value) and isinstance(value, dict | list)
+
+
+def _read_cells(
+    row: RawRow,
+    resolved: Resolved,
+    split: Split,
+    *,
+    keeps_answer_words: bool,
+    report: Report,
+) -> tuple[dict[str, Any], list[Placeholder]]:
+    """Return the values of a row by our fields, and the placeholders that they had.
+
+    Raises DataError if `split` refuses a text.
+    """
+    cells: dict[str, Any] = {}
+    for field, column in resolved.items():
+        cells[field] = _read_cell(row, field, column, report)
+    placeholders: list[Placeholder] = []
+    if row.literal:
+        return cells, placeholders
+    if "reference" in cells:
+        cells["reference"] = _choose_reference(cells["reference"], row, resolved, report)
+    for field, cell in cells.items():
+        is_answer = field == "response" and keeps_answer_words and is_answer_word(cell)
+        if _is_missing(cell, row) and not is_answer:
+            placeholders.append((resolved[field], _describe_missing(cell)))
+            cells[field] = None
+    for field in _LIST_FIELDS:
+        if field in cells:
+            cells[field] = split(cells[field], row.place, resolved[field])
+    for ids, field in ID_COLUMNS.items():
+        if field in cells:
+            cells[field] = read_elements(cells[field], field, report)
+            words = _remove_missing_contexts(cells, row, field, ids)
+            placeholders += [(f"{resolved[field]}[]", word) for word in words]
+    return cells, placeholders
+
+
+def _read_other_columns(
+    row: RawRow, resolved: Resolved
+) -> tuple[dict[str, Any], list[Placeholder]]:
+    """Return the columns without a field, and the placeholders that they had."""
+    used = split_columns(resolved)
+    others: dict[str, Any] = {}
+    placeholders: list[Placeholder] = []
+    for column, value in row.values.items():
+        if column in used:
+            continue
+        others[column] = value
+        if not row.literal and isinstance(value, str) and _is_missing(value, row):
+            placeholders.append((column, value.strip()))
+            others[column] = None
+    return others, placeholders
+
+
+def _is_missing(value: Any, row: RawRow) -> bool:
+    return is_nan(value) or (not row.typed and is_placeholder(value))
+
+
+def _describe_missing(value: Any) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    return "NaN"
+
+
+def _read_cell(row: RawRow, field: str, column: str, report: Report) -> Any:
+    """Return the value of a column, or one list for several columns of contexts."""
+    if field not in _LIST_FIELDS:
+        value = lookup(row.values, column)
+        if field in _ANSWERS and not row.literal:
+            return read_answer(value)
+        return value
+    if "," not in column or has_value(row.values, column):
+        cell = _read_list(row, field, column, report)
+        if not (column in row.values or not isinstance(cell, str | Mapping)):
+            path = whole_collection(row.values, column)
+            if path is not None:
+                raise InputError(
+                    f"{row.place}: {field}={column} uses one context of several",
+                    hint=f"to use all of them: {option('mapping', {field: path})}",
+                )
+        return cell
+    joined: list[Any] = []
+    for name in column.split(","):
+        cell = _read_list(row, field, name, report)
+        if isinstance(cell, list | tuple):
+            joined += cell
+        elif cell is not None and not _is_missing(cell, row):
+            joined.append(cell)
+    return joined or None
+
+
+def _read_list(row: RawRow, field: str, column: str, report: Report) -> Any:
+    """Return the contexts or ids in a column. A text may be a printed list of them."""
+    value = lookup(row.values, column)
+    if isinstance(value, str):
+        return read_cell(value, field, report)
+    return value
+
+
+def _choose_reference(cell: Any, row: RawRow, resolved: Resolved, report: Report) -> Any:
+    """Return the only one of a list of references, or the cell if it is no list.
+
+    Report references that differ.
+    """
+    references = cell
+    if isinstance(cell, str) and not row.typed:
+        value = parse_printed(cell)
+        references = cell
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            references = value
+    if not isinstance(references, list | tuple):
+        return references
+    if not references:
+        return None
+    if any(other != references[0] for other in references):
+        first = option("mapping", {"reference": f"{resolved['reference']}.0"})
+        expected = f"one (choose the one that counts; for the first: {first})"
+        report("reference", f"{len(references)} reference answers", expected)
+    return references[0]
+
+
+def _remove_missing_contexts(cells: dict[str, Any], row: RawRow, field: str, ids: str) -> list[str]:
+    """Remove contexts that are placeholders, with their ids. Return the placeholders."""
+    contexts = objects_of_columns(cells[field]) or cells[field]
+    if not isinstance(contexts, list | tuple):
+        return []
+    texts = list(map(find_text, contexts))
+    keep = [not _is_missing(text, row) for text in texts]
+    if all(keep):
+        return []
+    cells[field] = [*compress(contexts, keep)] or None
+    identifiers = cells.get(ids)
+    if isinstance(identifiers, list | tuple) and len(identifiers) == len(keep):
+        cells[ids] = [*compress(identifiers, keep)] or None
+    return [_describe_missing(text) for text in texts if _is_missing(text, row)]
+
+
+def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
+    """Return a function that splits a text into its non-empty contexts.
+
+    Without a separator, it raises DataError for `first|second` in a source with DeepEval's columns:
+    DeepEval 4.3.1 joins lists like this, and one text would get another score.
+    """
+    # Every DeepEval file has these columns, and handwritten data do not.
+    is_of_deepeval = any(map(has, _DEEPEVAL_COLUMNS))
+
+    def split(value: Any, place: Place, column: str) -> Any:
+        if not isinstance(value, str):
+            return value
+        if separator is not None:
+            parts: list[str] = []
+            for part in value.split(separator):
+                if part.strip():
+                    parts.append(part.strip())
+            return parts
+        if is_of_deepeval and _MARK in value:
+            raise DataError(
+                f"{place}: {shown(column)}: found one text with {_MARK!r}, "
+                "which joins the texts of a list in DeepEval",
+                hint=f"to split it: {option('context_separator', _MARK)}; "
+                "DeepEval's save_as('json') keeps lists",
+            )
+        return value
+
+    return split

@@ -236,7 +236,8 @@ def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved
     known_names = {}
     loose_names = {}
     for field in ALIASES:
-        known_names[field] = _known_names(field, present, mapped)
+        unmapped = [name for name in ALIASES[field] if name in present and name not in mapped]
+        known_names[field] = [name for name in unmapped if _means(name, field, present)]
         loose_names[field] = _loose_names(field, present, survey)
     for names in (known_names, loose_names):
         for field in ALIASES:
@@ -256,14 +257,6 @@ def _only_column(columns: Sequence[str], field: str, source: str) -> str:
             hint=f"choose one: {option('mapping', {field: columns[0]})}",
         )
     return columns[0]
-
-
-def _known_names(field: str, present: Set[str], mapped: Set[str]) -> list[str]:
-    names = []
-    for name in ALIASES[field]:
-        if name in present and name not in mapped and _means(name, field, present):
-            names.append(name)
-    return names
 
 
 def _loose_names(field: str, present: Set[str], survey: Survey) -> list[str]:

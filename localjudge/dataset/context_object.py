@@ -120,10 +120,16 @@ def _read_node(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_text(rest: dict[str, Any], field: str, report: Report) -> Any:
+    """Return the text, or its sentences with a space between them, unless there is one."""
     text = _take(rest, TEXT_KEYS, field, report)
-    if text is None and is_list_of_texts(rest.get(SENTENCES)):
-        return _join_sentences(rest.pop(SENTENCES))
-    return text
+    if text is not None or not is_list_of_texts(rest.get(SENTENCES)):
+        return text
+    joined = ""
+    for sentence in rest.pop(SENTENCES):
+        if joined and not (joined[-1].isspace() or sentence[:1].isspace()):
+            joined += " "
+        joined += sentence
+    return joined
 
 
 def _take(rest: dict[str, Any], names: Sequence[str], field: str, report: Report) -> Any:
@@ -149,17 +155,6 @@ def _hint(value: Mapping[str, Any], field: str, column: str) -> str:
         return f" (for the text under another key: {option_to_map(field, paths[0])})"
     choices = ", or ".join(option_to_map(field, path) for path in paths[:_MAX_HINTS])
     return f" (several keys contain a text, choose one: {choices})"
-
-
-def _join_sentences(sentences: Sequence[str]) -> str:
-    """Join sentences with a space, unless there is one."""
-    text = ""
-    for sentence in sentences:
-        is_separate = not text or text[-1].isspace() or sentence[:1].isspace()
-        if not is_separate:
-            text += " "
-        text += sentence
-    return text
 
 
 def _read_meta(meta: Any, field: str, report: Report) -> dict[str, Any]:

@@ -102,14 +102,9 @@ def _strings_of(values: Sequence[Any]) -> list[str] | None:
 
 def _is_to_be_read(value: Mapping[str, Any]) -> bool:
     """Return whether a printed object is a context, or contains some, and is no text itself."""
-    return _is_document(value) or has_named_text(value) or is_collection(value)
-
-
-def _is_document(value: Mapping[str, Any]) -> bool:
-    """Return whether an object is a context, or contexts as columns. An empty one counts, too."""
-    if not value or objects_of_columns(value) is not None:
+    if not value or objects_of_columns(value) is not None or find_text_key(value) is not None:
         return True
-    return find_text_key(value) is not None
+    return has_named_text(value) or is_collection(value)
 
 
 def read_contexts(
@@ -153,7 +148,11 @@ def _read_list(
     contexts = []
     for index, value in enumerate(values):
         contexts.append(read_context(value, f"{field}[{index}]", report, column))
-    _check_texts_of_all(contexts, field, report)
+    without_text = [index for index, context in enumerate(contexts) if context["text"] is None]
+    if len(without_text) < len(contexts):
+        for index in without_text:
+            without = "an id without a text, unlike the others"
+            report(f"{field}[{index}]", without, "a text in each, or in none")
     return contexts
 
 
@@ -194,18 +193,6 @@ def report_printed_documents(
                 f"a printed document ({describe(text)})",
                 "the text of the document only",
             )
-
-
-def _check_texts_of_all(contexts: Sequence[Mapping[str, Any]], field: str, report: Report) -> None:
-    without_text = [index for index, context in enumerate(contexts) if context["text"] is None]
-    if len(without_text) == len(contexts):
-        return
-    for index in without_text:
-        report(
-            f"{field}[{index}]",
-            "an id without a text, unlike the others",
-            "a text in each, or in none",
-        )
 
 
 def objects_of_columns(value: Any) -> list[dict[str, Any]] | None:

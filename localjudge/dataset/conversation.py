@@ -70,22 +70,17 @@ def find_messages(value: Any) -> Sequence[Any] | None:
 
 def looks_like_messages(text: str) -> bool:
     """Return whether a text is a printed conversation, perhaps in a form that cannot be read."""
-    if text.count(_CHATML) > 1 or _TEMPLATE.match(text) or _is_dialogue(text):
+    if text.count(_CHATML) > 1 or _TEMPLATE.match(text):
         return True
+    for asks, answers in _turns():  # a line `Human: ...`, and after it a line `AI: ...`
+        first = asks.search(text)
+        if first and answers.search(text, first.end()):
+            return True
     if text.lstrip().removeprefix("messages=")[:1] not in {"[", "{", "("}:
         return False
     if _are_turns(parse_printed(text)) or _WHOLE_MESSAGE.match(text):
         return True
     return len(_PRINTED_MESSAGE.findall(text)) > 1
-
-
-def _is_dialogue(text: str) -> bool:
-    """Return whether a text has a line `Human: ...`, and after it a line `AI: ...`."""
-    for asks, answers in _turns():
-        first = asks.search(text)
-        if first and answers.search(text, first.end()):
-            return True
-    return False
 
 
 @cache

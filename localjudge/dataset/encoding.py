@@ -246,21 +246,18 @@ def _guess_asian(data: bytes) -> str | None:
     chaos: dict[str, float] = {}
     for match in from_bytes(data, cp_isolation=[*_ASIAN], enable_fallback=False):
         text = str(match)
-        if match.encoding == "cp949" and _has_rare_syllables(text):
-            continue
+        if match.encoding == "cp949":
+            # Of ten syllables, at most one is none of the 2,350 of KS X 1001.
+            syllables: list[str] = _HANGUL.findall(text)
+            rare = sum(min(syllable.encode("cp949")) < 0xA1 for syllable in syllables)  # noqa: PLR2004
+            if 10 * rare > len(syllables):
+                continue
         if len(_CJK.findall(text)) >= _MIN_COVERAGE * len(_OTHER_SIGN.findall(text)):
             chaos[match.encoding] = match.chaos
     ranked = sorted(chaos, key=chaos.__getitem__)
     if not ranked or (len(ranked) > 1 and chaos[ranked[1]] < chaos[ranked[0]] + _LESS_CHAOS):
         return None
     return ranked[0]
-
-
-def _has_rare_syllables(text: str) -> bool:
-    """Return whether more than one of ten syllables is none of the 2,350 of KS X 1001."""
-    syllables: list[str] = _HANGUL.findall(text)
-    rare = sum(min(syllable.encode("cp949")) < 0xA1 for syllable in syllables)  # noqa: PLR2004
-    return 10 * rare > len(syllables)
 
 
 def _describe(encoding: str, text: str) -> _Reading:

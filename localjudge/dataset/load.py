@@ -16,10 +16,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypedDict, TypeGuard, Unpack, get_args
+from typing import Any, TypedDict, TypeGuard, Unpack, get_args
 
-from localjudge.dataset.cells import splitter
-from localjudge.dataset.checked_rows import CheckedRow, check_row
+from localjudge.dataset.checked_rows import CheckedRow, check_row, splitter
 from localjudge.dataset.columns import (
     ALIASES,
     Resolved,
@@ -84,8 +83,7 @@ def load(
         for table in tables:
             table.choose_columns()
         _find_ids(tables)
-        checks = _Checks.by(options)
-        dataset = _check_tables(tables, checks, progress)
+        dataset = _check_tables(tables, options, progress)
         return replace(dataset, **_describe_sources(sources))
 
 
@@ -110,12 +108,11 @@ def load_pair(
             table.choose_columns()
         _check_answers(tables, mapping, against)
         _find_ids(tables)
-        checks = _Checks.by(options)._replace(keeps_numbers=True)
         described = _describe_sources(sources)
-        run = _check_tables(tables, checks, progress)
+        run = _check_tables(tables, options, progress, keeps_numbers=True)
         for table in tables:
             table.replace_response(against)
-        baseline = _check_tables(tables, checks, progress)
+        baseline = _check_tables(tables, options, progress, keeps_numbers=True)
         return pair_answers(replace(baseline, **described), replace(run, **described))
 
 
@@ -341,25 +338,16 @@ def _parse_text(value: Any, kinds: tuple[type, ...]) -> Any:
     return value
 
 
-class _Checks(NamedTuple):
-    """How rows are checked. With `keeps_numbers`, the position of a sample counts bad rows too."""
-
-    separator: str | None
-    skip_bad_rows: bool
-    keeps_answer_words: bool
-    keeps_numbers: bool = False
-
-    @classmethod
-    def by(cls, options: ReadOptions) -> Self:
-        return cls(
-            options.get("context_separator"),
-            options.get("skip_bad_rows", False),
-            options.get("keeps_answer_words", False),
-        )
-
-
-def _check_tables(tables: Sequence[_Table], checks: _Checks, progress: Progress) -> Dataset:
+def _check_tables(
+    tables: Sequence[_Table],
+    options: ReadOptions,
+    progress: Progress,
+    *,
+    keeps_numbers: bool = False,
+) -> Dataset:
     """Return the samples of all valid rows.
+
+    With `keeps_numbers`, the position of a sample counts bad rows too.
 
     Raises DataError for invalid rows, unless they are skipped and others are left.
     """
@@ -370,7 +358,8 @@ def _check_tables(tables: Sequence[_Table], checks: _Checks, progress: Progress)
     joined = 0
     json_responses = 0
     total = sum(table.count for table in tables)
-    rows = _check_rows(tables, samples, checks)
+    skips_bad_rows = options.get("skip_bad_rows", False)
+    rows = _check_rows(tables, samples, options, keeps_numbers=keeps_numbers)
     for row in count_with_progress(rows, progress, "checking", total):
         if isinstance(row, list):
             problems.add_row(row)
@@ -381,8 +370,15 @@ def _check_tables(tables: Sequence[_Table], checks: _Checks, progress: Progress)
         json_responses += row.is_json_response
         for column, word in row.placeholders:
             placeholders.setdefault(column, Counter())[word] += 1
-    if problems.count and not (checks.skip_bad_rows and len(samples)):
-        raise _refuse_rows(problems, total, checks.skip_bad_rows)
+    if problems.count and not (skips_bad_rows and len(samples)):
+        hint = "correct the rows"
+        if not skips_bad_rows:
+            hint += f", or skip them: {option('skip_bad_rows', True)}"
+        raise problems.error(
+            f"{problems.bad_rows} of {total} rows cannot be used, so nothing was judged "
+            f"(problems: {problems.count})",
+            hint=hint,
+        )
     samples.complete_ids()
     return Dataset(
         table=samples,
@@ -402,23 +398,22 @@ def _check_tables(tables: Sequence[_Table], checks: _Checks, progress: Progress)
 
 
 def _check_rows(
-    tables: Sequence[_Table], samples: SampleTable, checks: _Checks
+    tables: Sequence[_Table], samples: SampleTable, options: ReadOptions, *, keeps_numbers: bool
 ) -> Iterator[CheckedRow | list[Problem]]:
     """Add the sample of each valid row. Yield the row, or its problems."""
     number = -1
     position: int | None = None
+    keeps_words = options.get("keeps_answer_words", False)
     for table in tables:
-        split = splitter(checks.separator, table.survey.has)
+        split = splitter(options.get("context_separator"), table.survey.has)
         for row in table.rows():
             number += 1
-            if checks.keeps_numbers:
+            if keeps_numbers:
                 position = number
             if isinstance(row, Problem):
                 yield [row]
                 continue
-            checked = check_row(
-                row, table.columns, split, keeps_answer_words=checks.keeps_answer_words
-            )
+            checked = check_row(row, table.columns, split, keeps_answer_words=keeps_words)
             if isinstance(checked, list):
                 yield checked
                 continue
@@ -428,17 +423,6 @@ def _check_rows(
                 continue
             again = f"the id {checked.values['id']!r} again (first at {other_place})"
             yield [Problem.at(checked.place, table.columns.get("id"), again, "a unique id")]
-
-
-def _refuse_rows(problems: Problems, total: int, skip_bad_rows: bool) -> DataError:
-    hint = "correct the rows"
-    if not skip_bad_rows:
-        hint += f", or skip them: {option('skip_bad_rows', True)}"
-    return problems.error(
-        f"{problems.bad_rows} of {total} rows cannot be used, so nothing was judged "
-        f"(problems: {problems.count})",
-        hint=hint,
-    )
 
 
 def _check_mapped_columns_exist(tables: Sequence[_Table], mapping: Mapping[str, str]) -> None:

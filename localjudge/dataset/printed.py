@@ -91,7 +91,9 @@ def parse_printed(text: str) -> list[Any] | dict[str, Any] | None:
 
 
 def _parse_python(text: str) -> Any:
-    """Return None for text that Python does not print: joined strings, names, other escapes."""
+    """Return None for text that Python does not print: joined strings, names, other escapes, and
+    objects with a repeated key.
+    """
     outside_strings = _STRING.sub("''", text)
     if not _LITERALS_ONLY.fullmatch(outside_strings) or _JOINED_STRINGS.search(outside_strings):
         return None
@@ -99,18 +101,14 @@ def _parse_python(text: str) -> Any:
         return None
     try:
         tree = ast.parse(text, mode="eval")
-        if any(map(_has_repeated_key, ast.walk(tree))):
-            return None
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Dict):
+                keys = {ast.literal_eval(key) for key in node.keys if key is not None}
+                if len(keys) < len(node.keys):
+                    return None
         return ast.literal_eval(tree)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
-
-
-def _has_repeated_key(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Dict):
-        return False
-    keys = {ast.literal_eval(key) for key in node.keys if key is not None}
-    return len(keys) < len(node.keys)
 
 
 def looks_printed(text: str) -> bool:

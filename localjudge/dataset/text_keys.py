@@ -74,19 +74,14 @@ def is_collection(value: Any) -> bool:
     values = [item for item in value.values() if item is not None]
     names_without_digits = {_DIGITS.sub("", name) for name in names}
     are_numbered = len(names) > 1 and len(names_without_digits) == 1
-    has_names_of_files = all(map(_is_name_of_file, names))
+    files = [_FILE_NAME.fullmatch(name) for name in names]  # "a.pdf", not "chunk.text"
+    has_names_of_files = all(file and file[1] not in _TEXT_WORDS for file in files)
     if all(isinstance(item, str) for item in values):
         return are_numbered or has_names_of_files
     if not all(isinstance(item, Mapping) for item in values):
         return False
     have_equal_keys = len(values) > 1 and len(set(map(frozenset, values))) == 1
     return are_numbered or has_names_of_files or have_equal_keys
-
-
-def _is_name_of_file(name: str) -> bool:
-    """Return whether a key is the name of a file, unlike `chunk.text`."""
-    match = _FILE_NAME.fullmatch(name)
-    return match is not None and match[1] not in _TEXT_WORDS
 
 
 def has_texts_only(value: Any, least: int = 2) -> bool:

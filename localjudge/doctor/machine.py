@@ -4,6 +4,7 @@ import platform
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from typing import Any
 
 from localjudge import model_registry
@@ -148,7 +149,8 @@ def check_prompts(engine: InspectableEngine, requests: Sequence[VerdictRequest])
         except SampleError:
             refused += 1
             continue
-        if decoded is not None and decoded != _prompt_text(request):
+        prompt = "".join(piece.text for piece in chain.from_iterable(request.path))
+        if decoded is not None and decoded != prompt:
             changed += 1
     figures: dict[str, Any] = {"prompts": len(requests), "changed": changed, "refused": refused}
     if changed:
@@ -164,10 +166,3 @@ def check_prompts(engine: InspectableEngine, requests: Sequence[VerdictRequest])
         "use another conversion"
     )
     return warning("prompts", finding, advice, **figures)
-
-
-def _prompt_text(request: VerdictRequest) -> str:
-    texts = []
-    for node in request.path:
-        texts += [piece.text for piece in node]
-    return "".join(texts)

@@ -10,6 +10,7 @@ if valid answers get less than half of its probability.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from math import ceil
 from statistics import median
 from typing import Any, Literal, NamedTuple
@@ -166,22 +167,16 @@ def measure_skill(items: Sequence[tuple[Probe, float]]) -> Skill:
         {"balanced_accuracy": agreement.balanced_accuracy, "bias": agreement.bias},
         rows._replace(scores=verdicts),
     )
+    slope: Mean | None = None
+    with suppress(DataError):  # if no line fits best
+        slope = statistic_intervals({"slope": agreement.calibration_slope}, rows)["slope"]
     return Skill(
         auc=statistic_intervals({"auc": agreement.roc_auc}, rows)["auc"],
         balanced_accuracy=decisions["balanced_accuracy"],
         bias=decisions["bias"],
-        calibration_slope=_measure_slope(rows),
+        calibration_slope=slope,
         calibration_error=float(agreement.calibration_error(labels, scores)),
     )
-
-
-def _measure_slope(rows: LabelledScores) -> Mean | None:
-    """Return the calibration slope, or None if no line fits best."""
-    try:
-        slopes = statistic_intervals({"slope": agreement.calibration_slope}, rows)
-    except DataError:
-        return None
-    return slopes["slope"]
 
 
 def _check_answers(finding: str, count: int, asked: int, masses: Sequence[float]) -> CheckResult:

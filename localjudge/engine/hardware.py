@@ -25,15 +25,12 @@ def machine() -> list[str]:
 
 def available_bytes() -> int | None:
     """Return the least free memory of machine, control group and address space."""
-    bounds = [_available_memory(), room_in_groups(_control_group()), room_in_address_space()]
-    return min((bound for bound in bounds if bound is not None), default=None)
-
-
-def _control_group() -> str:
+    group = ""
     for line in _lines("/proc/self/cgroup"):
         if line.startswith("0::"):
-            return line[3:]
-    return ""
+            group = line[3:]
+    bounds = [_available_memory(), room_in_groups(group), room_in_address_space()]
+    return min((bound for bound in bounds if bound is not None), default=None)
 
 
 def _available_memory() -> int | None:

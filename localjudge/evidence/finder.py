@@ -199,7 +199,12 @@ def add_weights(weights: Mapping[str, float]) -> float:
 
 
 def _cut_sentences(place: int, text: str, cut: Cut, language: str) -> Iterator[Sentence]:
-    heading = frozenset(words_in(_read_heading(text), language))
+    heading = frozenset[str]()
+    line = _HEADING_LINE.match(text)
+    first = line["heading"].strip() if line else ""
+    # A first line above others is a heading if it is short and does not end like a sentence.
+    if len(first) <= _MAX_HEADING and not first.endswith(tuple(_STOPS)):
+        heading = frozenset(words_in(first, language))
     question = frozenset[str]()
     for sentence in cut(text):
         is_question = read_characters(sentence.text).text.rstrip(_CLOSING).endswith(_QUESTION_MARKS)
@@ -209,17 +214,6 @@ def _cut_sentences(place: int, text: str, cut: Cut, language: str) -> Iterator[S
         question = frozenset[str]()
         if is_question:
             question = frozenset(words_in(sentence.text, language))
-
-
-def _read_heading(text: str) -> str:
-    """Return the first line if it is short, does not end like a sentence, and lines follow."""
-    line = _HEADING_LINE.match(text)
-    if line is None:
-        return ""
-    heading = line["heading"].strip()
-    if len(heading) > _MAX_HEADING or heading.endswith(tuple(_STOPS)):
-        return ""
-    return heading
 
 
 def _parts(sentence: Span) -> Iterator[Span]:

@@ -46,8 +46,15 @@ ENGLISH = "en"
 
 def words_in(text: str, language: str = ENGLISH) -> list[str]:
     """Return the words of a text in order, with repetitions."""
+    plain = read_characters(text).text
+    if plain.isascii():
+        plain = plain.lower()
+    else:
+        decomposed = unicodedata.normalize("NFKD", plain.casefold())
+        letters = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
+        plain = unicodedata.normalize("NFC", letters)  # without accents
     words: list[str] = []
-    for match in _WORD.finditer(_without_accents(read_characters(text).text)):
+    for match in _WORD.finditer(plain):
         words += _forms(match.group(), language)
     return words
 
@@ -69,14 +76,6 @@ def stop_words(language: str) -> frozenset[str]:
     for word in listed:
         forms.update(words_in(word, language))
     return frozenset(forms)
-
-
-def _without_accents(text: str) -> str:
-    if text.isascii():
-        return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    letters = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
-    return unicodedata.normalize("NFC", letters)
 
 
 @lru_cache(maxsize=_FORMS_KEPT)

@@ -102,19 +102,15 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
             rows_by_words.setdefault(words, []).append(row)
         p_yes: dict[_Question, float] = {}
         for words, rows in rows_by_words.items():
-            samples = [{**json.loads(row), "id": str(place)} for place, row in enumerate(rows)]
-            evaluations = self._judge.evaluations(samples, _metric(words, samples[0]))
+            samples = [{**json.loads(row), "id": str(number)} for number, row in enumerate(rows)]
+            metric: str | Criterion = words
+            if words not in _METRICS:  # a question, which shows all fields
+                shown: Any = tuple(samples[0].keys() - {"response", "id"})
+                metric = Criterion(name="question", question=words, shows=shown)
+            evaluations = self._judge.evaluations(samples, metric)
             for row, evaluation in zip(rows, evaluations, strict=True):
                 p_yes[row, words] = _p_yes(evaluation)
         return p_yes
-
-
-def _metric(words: str, sample: Mapping[str, Any]) -> str | Criterion:
-    """Return the metric with this name, or a criterion that shows all fields of the sample."""
-    if words in _METRICS:
-        return words
-    shown: Any = tuple(sample.keys() - {"response", "id"})
-    return Criterion(name="question", question=words, shows=shown)
 
 
 def _choose(question: ChoiceQuestion, p_yes: Sequence[float]) -> ChoiceAnswer:

@@ -80,17 +80,15 @@ class CriterionExample(UserValue):
     response: str | None = None
 
 
-def _sorted_without_repeats(fields: tuple[ShownField, ...]) -> tuple[ShownField, ...]:
-    return tuple(sorted(set(fields)))
-
-
 class Criterion(UserValue):
     """A custom question as a metric. The name has lower-case letters, digits and _."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")
     question: _Text
     of: Literal["response", "sentence", "chunk"] = "response"
-    shows: Annotated[tuple[ShownField, ...], AfterValidator(_sorted_without_repeats)] = ()
+    shows: Annotated[
+        tuple[ShownField, ...], AfterValidator(lambda fields: tuple(sorted(set(fields))))
+    ] = ()
     good: Literal["yes", "no"] = "yes"
     levels: dict[int, _Text] = Field(default_factory=dict)
     examples: tuple[CriterionExample, ...] = Field(default=(), max_length=_MAX_EXAMPLES)
@@ -158,8 +156,8 @@ class Criterion(UserValue):
         if self.levels:
             return None
         if self.good == "yes":
-            return _share_of_yes
-        return _share_of_no
+            return lambda _, values: fsum(values) / len(values)
+        return lambda _, values: fsum(1 - value for value in values) / len(values)
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about each unit."""
@@ -304,14 +302,6 @@ def rubrics(metrics: Iterable[object]) -> frozenset[str]:
         if isinstance(metric, Criterion) and metric.levels:
             names.add(metric.name)
     return frozenset(names)
-
-
-def _share_of_yes(_: Sequence[Unit], values: Sequence[float]) -> float:
-    return fsum(values) / len(values)
-
-
-def _share_of_no(_: Sequence[Unit], values: Sequence[float]) -> float:
-    return fsum(1 - value for value in values) / len(values)
 
 
 def _read_one(item: object) -> Criterion:

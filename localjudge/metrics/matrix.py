@@ -22,7 +22,6 @@ Empty cases: no sentence in the reference, or no chunk, is `Undefined`.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from functools import partial
 from math import fsum
 
 from localjudge.metrics.metric import (
@@ -59,7 +58,7 @@ def matrix_recall(k: int | None = None) -> BuiltIn:
         name,
         headline,
         counted,
-        partial(_support_of_sentences, k),
+        lambda table: table[:, :k].max(axis=1),
         with_marginal_values=k is None,
     )
 
@@ -68,7 +67,7 @@ def matrix_precision() -> BuiltIn:
     """Share of chunks that support any sentence."""
     headline = "in an average sample, {} of the documents support a sentence of the right answer"
     counted = "contexts support a sentence of the reference"
-    return _matrix_metric("matrix_precision", headline, counted, _support_of_chunks)
+    return _matrix_metric("matrix_precision", headline, counted, lambda table: table.max(axis=0))
 
 
 def _matrix_metric(
@@ -125,13 +124,3 @@ def _ask_table(
     tasks = against_each_chunk(sample, "reference", statements, passages)
     verdicts = yield tasks
     return support_table(units_of(tasks), labels_of(verdicts), "reference")
-
-
-def _support_of_sentences(k: int | None, table: SupportTable) -> SupportTable:
-    support: SupportTable = table[:, :k].max(axis=1)
-    return support
-
-
-def _support_of_chunks(table: SupportTable) -> SupportTable:
-    support: SupportTable = table.max(axis=0)
-    return support

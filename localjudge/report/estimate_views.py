@@ -73,28 +73,25 @@ def _describe_aim(aim: Needed, estimate: Estimate) -> str:
 
 def metric_list(metrics: Sequence[MetricDescription]) -> list[Table]:
     """Return what each metric asks, needs and costs."""
-    return [*map(_metric_table, metrics), Table(notes=_LEGEND)]
-
-
-def _metric_table(metric: MetricDescription) -> Table:
-    remarks: list[str] = []
-    if metric.instructions:
-        remarks.append("needs a judge that follows instructions")
-    if metric.lower_is_better:
-        remarks.append("lower is better")
-    options: list[str] = []
-    for name, values in metric.options.items():
-        options.append(f"{name}={'|'.join(values) or 'TEXT'}")
-    lines = {
-        "asks": metric.about.question,
-        "needs": ", ".join(metric.fields),
-        "options": ", ".join(options),
-        "verdicts": metric.about.unit,
-        "source": metric.about.source,
-        "remark": "; ".join(remarks),
-    }
-    rows = [(Text(name, style="dim"), text) for name, text in lines.items() if text]
-    mark = " "
-    if metric.default_metrics:
-        mark = "*"
-    return Table(rows=rows, titles=[f"{mark} {metric.name}"], indent=4)
+    tables: list[Table] = []
+    for metric in metrics:
+        remarks: list[str] = []
+        if metric.instructions:
+            remarks.append("needs a judge that follows instructions")
+        if metric.lower_is_better:
+            remarks.append("lower is better")
+        options: list[str] = []
+        for name, values in metric.options.items():
+            options.append(f"{name}={'|'.join(values) or 'TEXT'}")
+        lines = {
+            "asks": metric.about.question,
+            "needs": ", ".join(metric.fields),
+            "options": ", ".join(options),
+            "verdicts": metric.about.unit,
+            "source": metric.about.source,
+            "remark": "; ".join(remarks),
+        }
+        rows = [(Text(name, style="dim"), text) for name, text in lines.items() if text]
+        mark = "*" if metric.default_metrics else " "
+        tables.append(Table(rows=rows, titles=[f"{mark} {metric.name}"], indent=4))
+    return [*tables, Table(notes=_LEGEND)]

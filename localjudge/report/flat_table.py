@@ -20,7 +20,7 @@ from localjudge.labels.labelled_statements import values_with_labels, with_label
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import has_one_order, iter_scored_samples
-from localjudge.types import CONTEXT_FIELDS, Context, Sample
+from localjudge.types import CONTEXT_FIELDS, Context
 
 Row = dict[str, Any]
 Rows = Literal["scores", "verdicts", "samples"]
@@ -134,10 +134,13 @@ def flat_table(
 
 def _iter_columns(run: RunRecord, names: Mapping[str, str], *, texts: bool) -> Iterator[Row]:
     """Yield the id of each sample, its texts if they are wanted, and its user columns."""
+    fields = tuple(TEXTS) if texts else ()
     for sample, (_, extras) in zip(run.iter_samples(), run.iter_extras(), strict=True):
         row: Row = {}
-        if texts:
-            row = _sample_texts(sample)
+        for field in fields:
+            row[field] = getattr(sample, field)
+            if field in CONTEXT_FIELDS:
+                row[field] = _context_values(row[field])
         for column, name in names.items():
             row[name] = extras.get(column)
         yield row | {"sample_id": sample.id}
@@ -145,23 +148,21 @@ def _iter_columns(run: RunRecord, names: Mapping[str, str], *, texts: bool) -> I
 
 def _add_user_columns(run: RunRecord, kinds: dict[str, Kind]) -> dict[str, str]:
     """Add the user's columns to the types, and return their names in the table."""
+    types: dict[str, set[type]] = {}
+    for _, extras in run.iter_extras():
+        for column, value in extras.items():
+            kind = type(value)
+            if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+                kind = str
+            types.setdefault(column, set()).add(kind)
     names: dict[str, str] = {}
-    for column, kind in _kinds_of_user_columns(run).items():
+    for column, column_types in types.items():
         name = column
         while name in kinds:
             name = f"data.{name}"
         names[column] = name
-        kinds[name] = kind
+        kinds[name] = _KINDS_OF_TYPES.get(frozenset(column_types - {type(None)}), "text")
     return names
-
-
-def _sample_texts(sample: Sample) -> Row:
-    values: Row = {}
-    for name in TEXTS:
-        values[name] = getattr(sample, name)
-        if name in CONTEXT_FIELDS:
-            values[name] = _context_values(values[name])
-    return values
 
 
 def _fields_with_objects(run: RunRecord) -> set[str]:
@@ -217,7 +218,14 @@ def plain_rows(run: RunRecord, rows: Rows) -> Iterator[Row]:
     elif rows == "verdicts":
         yield from _verdict_values(run)
     else:
-        yield from _sample_rows(run)
+        for sample, scores in iter_scored_samples(run):
+            row: Row = {"sample_id": sample.id}
+            for metric in run.summary.metrics:
+                outcome = scores.get(metric)
+                row[metric] = outcome and outcome.score
+                row[f"{metric}_status"] = outcome and outcome.status
+                row[f"{metric}_expected"] = outcome and outcome.expected
+            yield row
 
 
 def _verdict_values(run: RunRecord) -> Iterator[Row]:
@@ -236,17 +244,6 @@ def _evidence_values(verdict: VerdictRow) -> Row:
         for name in _EVIDENCE_KINDS:
             values[f"{prefix}{name}"] = getattr(sentences.get(prefix), name, None)
     return values
-
-
-def _sample_rows(run: RunRecord) -> Iterator[Row]:
-    for sample, scores in iter_scored_samples(run):
-        row: Row = {"sample_id": sample.id}
-        for metric in run.summary.metrics:
-            score = scores.get(metric)
-            row[metric] = score and score.score
-            row[f"{metric}_status"] = score and score.status
-            row[f"{metric}_expected"] = score and score.expected
-        yield row
 
 
 def _kinds(run: RunRecord, rows: Rows) -> dict[str, Kind]:
@@ -269,20 +266,6 @@ def _kinds(run: RunRecord, rows: Rows) -> dict[str, Kind]:
     if rows == "verdicts" and run.has_evidence:
         for prefix in _EVIDENCE_PREFIXES:
             kinds |= {f"{prefix}{name}": kind for name, kind in _EVIDENCE_KINDS.items()}
-    return kinds
-
-
-def _kinds_of_user_columns(run: RunRecord) -> dict[str, Kind]:
-    types: dict[str, set[type]] = {}
-    for _, extras in run.iter_extras():
-        for name, value in extras.items():
-            kind = type(value)
-            if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
-                kind = str
-            types.setdefault(name, set()).add(kind)
-    kinds: dict[str, Kind] = {}
-    for name, column_types in types.items():
-        kinds[name] = _KINDS_OF_TYPES.get(frozenset(column_types - {type(None)}), "text")
     return kinds
 
 

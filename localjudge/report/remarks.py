@@ -11,7 +11,6 @@ from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
 from localjudge.report.label_views import label_lines
 from localjudge.report.terminal import number
-from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.text.claims import WITHOUT_CLAIM, is_bare_answer
@@ -252,26 +251,22 @@ def classifier_lines(run: RunRecord) -> Iterator[str]:
 
 
 def calibration_lines(run: RunRecord, metric: str | None = None) -> Iterator[str]:
-    """Yield each calibration that sets a threshold of the run, or of one metric."""
+    """Yield the threshold of each calibration of the run, or of one metric, and how good it is."""
     names = [name for name in run.summary.thresholds if metric in (None, name)]
     for calibration in run.manifest.environment.settings.calibration:
         decided = [name for name in names if get_question(name) == calibration.question]
-        if decided:
-            yield _describe_calibration(calibration, decided)
-
-
-def _describe_calibration(calibration: Calibration, metrics: list[str]) -> str:
-    """Return the threshold of a calibration for these metrics, and how good it is."""
-    threshold = f"threshold {number(calibration.threshold)} for {', '.join(metrics)}"
-    line = f"{calibration.name}: {threshold}"
-    accuracy = calibration.held_out.get("balanced_accuracy")
-    if accuracy:
-        low, high = map(number, accuracy.ci95)
-        line += f"; balanced accuracy {number(accuracy.value)} [{low}, {high}], held out"
-    line += f", on {calibration.labels.verdicts:,} labelled statements"
-    if calibration.guesses:
-        line += "; not shown to be better than guessing"
-    return line
+        if not decided:
+            continue
+        threshold = f"threshold {number(calibration.threshold)} for {', '.join(decided)}"
+        line = f"{calibration.name}: {threshold}"
+        accuracy = calibration.held_out.get("balanced_accuracy")
+        if accuracy:
+            low, high = map(number, accuracy.ci95)
+            line += f"; balanced accuracy {number(accuracy.value)} [{low}, {high}], held out"
+        line += f", on {calibration.labels.verdicts:,} labelled statements"
+        if calibration.guesses:
+            line += "; not shown to be better than guessing"
+        yield line
 
 
 def decidedness_line(verdicts: VerdictSummary) -> str:

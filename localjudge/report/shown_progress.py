@@ -86,18 +86,14 @@ class Lines(Progress):
         if self._counted:
             expected = f"{self._expected:,}"
         text = f"{done:,} of {expected} answers"
-        if self._answered:
-            text += f", {self._describe_speed(self._expected - done)}"
+        if self._answered:  # 40 of 55 answers, 2.1 a second, 0:00:07 left
+            rate = self._answered / max(self._clock() - self._started, 1e-9)
+            speed = f"{rate:.1f} a second"
+            if rate < 1:
+                speed = f"{1 / rate:.1f} s each"
+            left = timedelta(seconds=round((self._expected - done) / rate))
+            text += f", {speed}, {left} left"
         self._show(self._phase, done, self._expected, text)
-
-    def _describe_speed(self, remaining: int) -> str:
-        """Return `2.1 a second, 0:00:07 left`."""
-        rate = self._answered / max(self._clock() - self._started, 1e-9)
-        speed = f"{rate:.1f} a second"
-        if rate < 1:
-            speed = f"{1 / rate:.1f} s each"
-        left = timedelta(seconds=round(remaining / rate))
-        return f"{speed}, {left} left"
 
     def _show(self, label: str, done: int, total: int | None, text: str) -> None:
         if not self._pause:

@@ -28,10 +28,11 @@ BLANK_LINE = re.compile(rf"{_LINE_END}\s*?{_LINE_END}|[\f\x1c-\x1e\u2029]")
 
 _BULLET = "•◦▪▸►‣⁃●○■□➢➤✓✔"
 _NUMBER = r"\(?(?P<number>\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})(?P<delimiter>[.)]\)?|\.\))"
-# The start of a list item (bullet, number, letter), a heading or a table row.
 MARKER = re.compile(
-    rf"\s*(?:(?:[{_BULLET}]\s*)?(?:{_NUMBER})(?=\s|$)"
-    rf"|[{_BULLET}]|[-*+·–—](?=\s)|#{{1,6}}(?=\s)|\|)"
+    rf"\s*(?:(?:[{_BULLET}]\s*)?(?:{_NUMBER})(?=\s|$)"  # 1.  (a)  • iv)
+    rf"|[{_BULLET}]|[-*+·–—](?=\s)"  # •  -
+    r"|#{1,6}(?=\s)"  # a heading
+    r"|\|)"  # a row of a table
 )
 _FIRST_BULLET = re.compile(rf"(?:(?<=[.:!?]\s)|(?<=[.:!?]\s\s))[{_BULLET}]")
 _FIRST_DASH = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))(?P<dash>[-*])\s(?=[A-Z*])")

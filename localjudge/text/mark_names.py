@@ -22,7 +22,7 @@ CHARACTERS_BEFORE = 60
 _RANK_WORD = rf"(?:{any_of('rank_words')})"
 PREDICATES = any_of("after_named_marks")
 """Pattern of what goes on after a mark that is a word of its sentence: "[1] says"."""
-RANK = re.compile(
+RANK = re.compile(  # 1  ^1^  doc1  Source: 1
     rf"(?:[\^#]|{_RANK_WORD}[\s_]?[:#]?\s?)?(?P<number>[0-9]{{1,3}})\^?",
     re.IGNORECASE,
 )
@@ -49,9 +49,9 @@ _LOCATOR = re.compile(
 )
 _NUMBERS = r"[0-9]{1,3}(?:\s?[,;\u2013-]\s?[0-9]{1,3})*"
 _SEPARATOR = re.compile(
-    r"\s*[,;、，；]\s*"
-    rf"|(?<=\d)\s+(?:{any_of('joins_marks')}|&|\+)\s+(?=(?:[^\W\d]+[ :]*)?\d)"
-    rf"|(?<=\d)\s?(?:&|{any_of('joins_marks_without_space')})\s?(?=\d)"
+    r"\s*[,;、，；]\s*"  # 1, 2
+    rf"|(?<=\d)\s+(?:{any_of('joins_marks')}|&|\+)\s+(?=(?:[^\W\d]+[ :]*)?\d)"  # doc1 and doc2
+    rf"|(?<=\d)\s?(?:&|{any_of('joins_marks_without_space')})\s?(?=\d)"  # 1和2
 )
 _SOURCE_WORD = rf"(?:{any_of('source_words')})"
 _SEE = rf"(?:(?:{any_of('see')})\.?\s)?"

@@ -42,11 +42,11 @@ _ROW = re.compile(r"[ \t>]*\|.*\|")
 _HTML_ROW = re.compile(r"<tr\b[^<>]*>(?:(?!</?tr\b).){0,5000}?</tr\s*>", re.IGNORECASE | re.DOTALL)
 _HTML_HEADER = re.compile(r"<th\b", re.IGNORECASE)
 _HTML_CELL = re.compile(r"<td\b", re.IGNORECASE)
-# Not the quotes of LaTeX and of treebanks: "`one' and `two'", "``one'' and ``two''".
 _INLINE_CODE = re.compile(
     r"(?<!`)```(?!`)[^`\n]{1,300}```(?!`)|"
+    # Not the quotes of LaTeX and of treebanks: "`one' and `two'", "``one'' and ``two''".
     r"(?<!`)`(?!`)(?:(?!'(?=[\s.,;:!?]))[^`\n]){1,300}`(?!`)"
-    r"|(?<!`)``(?!`)[^`\n]{0,100}(?:`[^`\n]{1,100}){1,9}``(?!`)"
+    r"|(?<!`)``(?!`)[^`\n]{0,100}(?:`[^`\n]{1,100}){1,9}``(?!`)"  # with ` inside
 )
 _STOP_IN_CODE = re.compile(r"[.!?](?=\s)")
 

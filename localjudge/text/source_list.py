@@ -32,13 +32,15 @@ _BLOCK_TAG = re.compile(
 )
 _STATES = re.compile(rf"(?:\[[^\[\]\n]*\]|【[^【】\n]*】)\s(?:{PREDICATES})")
 _HEADING = re.compile(
-    rf"{_AROUND}(?:\d+[.)]\s*)?{_AROUND}(?:{_HEADING_WORD})(?:\s(?:{any_of('after_heading')}))?"
-    rf"{_AROUND}\s*[:：]?{_AROUND}",
+    rf"{_AROUND}(?:\d+[.)]\s*)?{_AROUND}"  # **3.
+    rf"(?:{_HEADING_WORD})(?:\s(?:{any_of('after_heading')}))?"  # Sources used
+    rf"{_AROUND}\s*[:：]?{_AROUND}",  # :**
     re.IGNORECASE,
 )
 _ONE_LINE = re.compile(
-    rf"(?:^|(?<=[.!?。！？।۔)\]】]))(?:[^\w\[<.!?。]|_)*\[?(?:{_HEADING_WORD})"
-    r"[*_]*\s*[:：][*_]*\s*(?P<rest>\S.*)$",
+    r"(?:^|(?<=[.!?。！？।۔)\]】]))(?:[^\w\[<.!?。]|_)*\[?"  # at the start, or after a sentence
+    rf"(?:{_HEADING_WORD})[*_]*\s*[:：][*_]*\s*"  # Sources:
+    r"(?P<rest>\S.*)$",  # [1] policy.pdf
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"(?:[\s>*+•◦▪–—-]|</?(?!(?:sup|a)\b)\w+>)*")

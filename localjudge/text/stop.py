@@ -101,8 +101,10 @@ def stop_pattern(stops: str) -> re.Pattern[str]:
     signs = "".join(sorted({*stops, *LATIN_STOPS, *_MORE_STOPS}))
     some = f"[{re.escape(signs)}]"
     return re.compile(
-        rf"(?P<mark>{some}+(?:[ \u00a0][.!?](?!\w))*)"
-        rf"(?P<closed>(?:{_CLOSING})*(?:{some}+(?:{_CLOSING})*)*(?:\s(?:»|[)\]](?!\S)))?)"
+        rf"(?P<mark>{some}+(?:[ \u00a0][.!?](?!\w))*)"  # one or several: ". . ."
+        rf"(?P<closed>(?:{_CLOSING})*"
+        rf"(?:{some}+(?:{_CLOSING})*)*"  # between further stops: ".)."
+        r"(?:\s(?:»|[)\]](?!\S)))?)"  # after a space: "non. »"
         rf"(?:{_PAGES})?(?:\s?{SMILE})*"
         r"(?P<gap>\s*)"
     )

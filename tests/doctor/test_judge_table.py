@@ -11,7 +11,7 @@ from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.judge_figures import label_savings
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.run_labels import read_run_labels
-from localjudge.report.calibration_views import calibrations_view
+from localjudge.report.judge_views import calibrations_view
 from localjudge.run_directory.calibration import Calibration, calibration_file
 from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
 from localjudge.stats.corrected import (

@@ -19,7 +19,7 @@ from localjudge.engine.protocol import EngineSettings
 from localjudge.judging.judges import open_judge
 from localjudge.judging.settings import RunSettings
 from localjudge.model_registry import ModelFile
-from localjudge.report.doctor_views import model_list
+from localjudge.report.judge_views import model_list
 from tests.engine.classifiers import NLI_SHAPE, make_classifier
 from tests.engine.conftest import ModelMaker
 
