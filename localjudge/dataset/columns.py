@@ -238,7 +238,11 @@ def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved
     for field in ALIASES:
         unmapped = [name for name in ALIASES[field] if name in present and name not in mapped]
         known_names[field] = [name for name in unmapped if _means(name, field, present)]
-        loose_names[field] = _loose_names(field, present, survey)
+        loose_names[field] = [
+            name
+            for name in LOOSE_NAMES.get(field, ())
+            if name in present and survey.is_read(name) and (name != "result" or "query" in present)
+        ]
     for names in (known_names, loose_names):
         for field in ALIASES:
             if field in resolved:
@@ -257,14 +261,6 @@ def _only_column(columns: Sequence[str], field: str, source: str) -> str:
             hint=f"choose one: {option('mapping', {field: columns[0]})}",
         )
     return columns[0]
-
-
-def _loose_names(field: str, present: Set[str], survey: Survey) -> list[str]:
-    names = []
-    for name in LOOSE_NAMES.get(field, ()):
-        if name in present and (survey.is_read(name) and (name != "result" or "query" in present)):
-            names.append(name)
-    return names
 
 
 def _unused_columns(names: Iterable[str], survey: Survey, resolved: Resolved) -> list[str]:

@@ -78,9 +78,15 @@ def looks_like_messages(text: str) -> bool:
             return True
     if text.lstrip().removeprefix("messages=")[:1] not in {"[", "{", "("}:
         return False
-    if _are_turns(parse_printed(text)) or _WHOLE_MESSAGE.match(text):
+    if _WHOLE_MESSAGE.match(text) or len(_PRINTED_MESSAGE.findall(text)) > 1:
         return True
-    return len(_PRINTED_MESSAGE.findall(text)) > 1
+    pairs = parse_printed(text)  # of question and answer, as Gradio keeps them
+    if not isinstance(pairs, list) or not pairs:
+        return False
+    return all(
+        isinstance(turn, list | tuple) and len(turn) == 2 and isinstance(turn[0], str)  # noqa: PLR2004
+        for turn in pairs
+    )
 
 
 @cache
@@ -101,16 +107,6 @@ def _turns() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
         ),
     )
     return tuple((re.compile(asks, re.I), re.compile(answers, re.I)) for asks, answers in sources)
-
-
-def _are_turns(value: Any) -> bool:
-    """Return whether a value is a list of pairs, question and answer, as Gradio keeps them."""
-    if not isinstance(value, list) or not value:
-        return False
-    return all(
-        isinstance(turn, list | tuple) and len(turn) == 2 and isinstance(turn[0], str)  # noqa: PLR2004
-        for turn in value
-    )
 
 
 def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:

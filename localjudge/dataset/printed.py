@@ -194,13 +194,11 @@ def _looks_like_bare_list(text: str) -> bool:
     if _LETTER_COMMA_LETTER.search(without_brackets):
         return True
     parts = _SENTENCE_AND_COMMA.split(content)
-    return len(parts) > 1 and all(_begins_sentence(part) for part in parts)
-
-
-def _begins_sentence(text: str) -> bool:
-    if text[:1].islower():
-        return False
-    return len(text.split()) >= _MIN_WORDS or _CJK.search(text) is not None
+    for part in parts:
+        is_long = len(part.split()) >= _MIN_WORDS or _CJK.search(part) is not None
+        if part[:1].islower() or not is_long:
+            return False
+    return len(parts) > 1
 
 
 def _mask(match: re.Match[str]) -> str:

@@ -36,8 +36,8 @@ INJECTION_SECONDS = 120
 _MIN_ROUNDS = 2
 """Attempts with each injection that even the slowest judge gets, one for each task."""
 
-Place = Literal["context", "passage", "statement", "question"]
-_PLACES: dict[str, tuple[Place, ...]] = {
+AttackedField = Literal["context", "passage", "statement", "question"]
+_FIELDS: dict[str, tuple[AttackedField, ...]] = {
     "attribution": ("context", "statement", "question"),
     "relevance": ("passage", "question"),
 }
@@ -165,7 +165,7 @@ class Attempt(NamedTuple):
     """A case number with an injection in one of its texts."""
 
     form: str
-    place: Place
+    field: AttackedField
     case: int
     attacked: Case
 
@@ -182,15 +182,15 @@ def forms() -> list[dict[str, str]]:
 
 @cache
 def attempts() -> tuple[Attempt, ...]:
-    """Return every injection in every place of every case, the most different ones first.
+    """Return every injection in every field of every case, the most different ones first.
 
-    Each round uses every injection at the next place and case. The numbers of places and cases are
+    Each round uses every injection at the next field and case. The numbers of fields and cases are
     coprime.
     """
     ordered = []
-    for round_number in range(max(map(_count_rounds, _PLACES))):
+    for round_number in range(max(map(_count_rounds, _FIELDS))):
         for position, form in enumerate(forms()):
-            for about in _PLACES:
+            for about in _FIELDS:
                 if round_number < _count_rounds(about):
                     ordered.append(_make_attempt(form, about, round_number + position))
     return tuple(ordered)
@@ -206,18 +206,18 @@ def _cases_about(about: str) -> list[tuple[int, Case]]:
 
 
 def _count_rounds(about: str) -> int:
-    return len(_PLACES[about]) * len(_cases_about(about))
+    return len(_FIELDS[about]) * len(_cases_about(about))
 
 
 def _make_attempt(form: dict[str, str], about: str, index: int) -> Attempt:
-    """Put the injection into the next place of the next case, by a running index."""
-    places = _PLACES[about]
+    """Put the injection into the next field of the next case, by a running index."""
+    fields = _FIELDS[about]
     cases = _cases_about(about)
-    place = places[index % len(places)]
+    field = fields[index % len(fields)]
     number, case = cases[index % len(cases)]
     injection = form.get(about, form["text"])
-    text = f"{getattr(case, place)}\n{injection}"
-    return Attempt(form["name"], place, number, case.model_copy(update={place: text}))
+    text = f"{getattr(case, field)}\n{injection}"
+    return Attempt(form["name"], field, number, case.model_copy(update={field: text}))
 
 
 def choose_attempts(judge: Examinee, count: int | None) -> tuple[list[Attempt], str]:
@@ -293,7 +293,7 @@ def _describe_success(attempt: Attempt, before: Answer, after: Answer) -> dict[s
     return {
         "task": attempt.attacked.about,
         "form": attempt.form,
-        "place": attempt.place,
+        "place": attempt.field,
         "case": attempt.case,
         "p_yes_before": before.p_yes,
         "p_yes_after": after.p_yes,

@@ -99,8 +99,8 @@ class ChatTemplate(NamedTuple):
         conversations: list[list[dict[str, str]]] = []
         for roles in _CONVERSATIONS:
             marked = []
-            for place, role in enumerate(roles):
-                marked.append({"role": role, "content": f"{_MARKER}-{place}"})
+            for number, role in enumerate(roles):
+                marked.append({"role": role, "content": f"{_MARKER}-{number}"})
             conversations.append(marked)
         prompts, _ = self._render(conversations)
         for messages, prompt in zip(conversations, prompts, strict=True):

@@ -8,6 +8,13 @@
     question            no assertion: its score counts half, and it is a heading of the next
                         sentence
 
+Case, accents, English endings, the commas in numbers, and the spelling of a character as a
+reference (&uuml;) make no difference. In other languages, words are equal if their first six
+letters are:
+
+    "Prices rose by 1,000 in Köln."   pric rose by 1000 in koln     (English)
+    "東京は首都"                        東京 京は は首 首都          (no spaces: pairs)
+
 A rare word says more than a frequent one. A heading ("Ulm" above "It lies on the Danube") names
 what the sentences below it are about, and so does a question before its answer. Scores are in
 [0, 1]. The weights were chosen by measurement on public data
@@ -18,13 +25,15 @@ Everything depends on the statement and the texts only: no model is asked.
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import NamedTuple
 
-from localjudge.evidence.words import ENGLISH, stop_words, words_in
 from localjudge.text.character_references import read_characters
+from localjudge.text.segmenter import import_spacy
 from localjudge.types import Span
 
 FINDER = "words"
@@ -51,12 +60,39 @@ _HEADING_LINE = re.compile(r"\s*(?P<heading>[^\n]+)\n\s*\S")
 _STOPS = ".!?:;。！？"
 _QUESTION_MARKS = ("?", "？", "؟")
 _CLOSING = "\"'”’»)]」 "
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
+_WITHOUT_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+"""Characters of Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+_ENDINGS = (
+    "ingly",
+    "tions",
+    "edly",
+    "tion",
+    "ing",
+    "ies",
+    "ers",
+    "ed",
+    "es",
+    "er",
+    "ly",
+    "al",
+    "s",
+)
+"""English endings, the longest first."""
+_MIN_WITH_ENDING = 5
+_MIN_STEM = 3
+_LETTERS_COMPARED = 6
+_FORMS_KEPT = 1 << 16
+ENGLISH = "en"
 
 Cut = Callable[[str], Iterable[Span]]
 
 
 class Part(NamedTuple):
-    """Consecutive sentences, or a piece of one, with the place of their text."""
+    """Consecutive sentences, or a piece of one, with the number of their text."""
 
     text: int
     span: Span
@@ -68,7 +104,7 @@ class Part(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A sentence close to a statement: the place of its text, and its score in [0, 1]."""
+    """A sentence close to a statement: the number of its text, and its score in [0, 1]."""
 
     text: int
     span: Span
@@ -92,8 +128,8 @@ class Finder:
     def __init__(self, texts: Sequence[str], cut: Cut, language: str = ENGLISH) -> None:
         self._language = language
         self.sentences: list[Sentence] = []
-        for place, text in enumerate(texts):
-            self.sentences += _cut_sentences(place, text, cut, language)
+        for number, text in enumerate(texts):
+            self.sentences += _cut_sentences(number, text, cut, language)
         self._counts = Counter[str]()
         for sentence in self.sentences:
             self._counts.update(sentence.words)
@@ -106,7 +142,7 @@ class Finder:
     ) -> list[Match]:
         """Return at most two sentences, the closest first; of equally close ones the earlier.
 
-        `texts` are the places of the texts to search, and `parts` where in them, by default
+        `texts` are the numbers of the texts to search, and `parts` where in them, by default
         everywhere. Without a common word, there is no sentence.
         """
         scores = self.scores(self.weights(statement), texts)
@@ -198,7 +234,7 @@ def add_weights(weights: Mapping[str, float]) -> float:
     return total
 
 
-def _cut_sentences(place: int, text: str, cut: Cut, language: str) -> Iterator[Sentence]:
+def _cut_sentences(number: int, text: str, cut: Cut, language: str) -> Iterator[Sentence]:
     heading = frozenset[str]()
     line = _HEADING_LINE.match(text)
     first = line["heading"].strip() if line else ""
@@ -210,7 +246,7 @@ def _cut_sentences(place: int, text: str, cut: Cut, language: str) -> Iterator[S
         is_question = read_characters(sentence.text).text.rstrip(_CLOSING).endswith(_QUESTION_MARKS)
         for part in _parts(sentence):
             words = frozenset(words_in(part.text, language))
-            yield Sentence(place, part, words, heading | question, is_question)
+            yield Sentence(number, part, words, heading | question, is_question)
         question = frozenset[str]()
         if is_question:
             question = frozenset(words_in(sentence.text, language))
@@ -235,7 +271,73 @@ def end_of_part(text: str, start: int, length: int) -> int:
     if limit >= len(text):
         return len(text)
     for sign in ("\n", " "):
-        place = text.rfind(sign, start + 1, limit)
-        if place > 0:
-            return place + 1
+        end = text.rfind(sign, start + 1, limit)
+        if end > 0:
+            return end + 1
     return limit
+
+
+def words_in(text: str, language: str = ENGLISH) -> list[str]:
+    """Return the words of a text in order, with repetitions."""
+    plain = read_characters(text).text
+    if plain.isascii():
+        plain = plain.lower()
+    else:
+        decomposed = unicodedata.normalize("NFKD", plain.casefold())
+        letters = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
+        plain = unicodedata.normalize("NFC", letters)  # without accents
+    words: list[str] = []
+    for match in _WORD.finditer(plain):
+        words += _forms(match.group(), language)
+    return words
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """Return the frequent words with little meaning, as spaCy lists them.
+
+    Empty for a language that spaCy has no list for, or does not know.
+    """
+    import_spacy()
+    from spacy.util import get_lang_class
+
+    try:
+        listed = get_lang_class(language).Defaults.stop_words
+    except ImportError:
+        return frozenset()
+    forms: set[str] = set()
+    for word in listed:
+        forms.update(words_in(word, language))
+    return frozenset(forms)
+
+
+@lru_cache(maxsize=_FORMS_KEPT)
+def _forms(word: str, language: str) -> tuple[str, ...]:
+    if word[0].isdigit():
+        return (word.replace(",", ""),)
+    if _WITHOUT_SPACES.search(word):
+        into_pairs: list[str] = []
+        if len(word) == 1:
+            into_pairs.append(word)
+        for start in range(len(word) - 1):
+            into_pairs.append(word[start : start + 2])
+        return tuple(into_pairs)
+    if language == ENGLISH:
+        return (_without_ending(word),)
+    return (word[:_LETTERS_COMPARED],)
+
+
+def _without_ending(word: str) -> str:
+    if len(word) < _MIN_WITH_ENDING:
+        return word
+    for ending in _ENDINGS:
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) >= _MIN_STEM:
+            return _without_final_e(stem)
+    return _without_final_e(word)
+
+
+def _without_final_e(word: str) -> str:
+    if len(word) >= _MIN_WITH_ENDING:
+        return word.removesuffix("e")
+    return word

@@ -22,9 +22,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from localjudge.evidence.finder import ENGLISH, Cut, Finder, Part, add_weights, end_of_part
 from localjudge.evidence.finder import VERSION as FINDER_VERSION
-from localjudge.evidence.finder import Cut, Finder, Part, add_weights, end_of_part
-from localjudge.evidence.words import ENGLISH
 from localjudge.types import Span
 
 VERSION = 1
@@ -77,7 +76,7 @@ def select_nearest(
 ) -> NearestText:
     """Return what is read for a statement, out of the texts of the finder.
 
-    `searched` are the places of the texts that may be read, by default all.
+    `searched` are the numbers of the texts that may be read, by default all.
     """
     sentences = finder.sentences
     chosen: list[int] = []
@@ -93,12 +92,13 @@ def select_nearest(
     parts: list[Part] = []
     last = -1
     for number in sorted(chosen):
-        place, span = sentences[number].text, sentences[number].span
+        text = sentences[number].text
+        span = sentences[number].span
         start = span.start
         end = start + end_of_part(span.text, 0, letters)
-        if parts and parts[-1].text == place and last == number - 1:
+        if parts and parts[-1].text == text and last == number - 1:
             start = parts.pop().span.start
-        parts.append(Part(place, Span(start=start, end=end, text=texts[place][start:end])))
+        parts.append(Part(text, Span(start=start, end=end, text=texts[text][start:end])))
         last = number
     return NearestText(tuple(parts))
 

@@ -158,18 +158,15 @@ def as_sample(words: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any
     is_known = names <= _FIELDS.keys() & fields.keys()
     if not is_known or not names & _ANSWERS:
         return None
-    if not all(_has_texts(name, fields[name]) for name in names):
-        return None
+    for name in names:
+        texts = fields[name]
+        if name != "retrieval_context":
+            texts = [texts]
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            return None
     known = dict(_FIELDS)
     if "actual_output" not in names:
         known["expected_output"] = _FIELDS["actual_output"]
     row = {known[name]: fields[name] for name in sorted(names)}
     question = _FIELD_NAME.sub(lambda match: _WORDS[known[match[1]]], words)
     return question, row
-
-
-def _has_texts(name: str, value: Any) -> bool:
-    """Return whether a field has a text, or the contexts a list of texts."""
-    if name != "retrieval_context":
-        return isinstance(value, str)
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)

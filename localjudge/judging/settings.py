@@ -24,7 +24,7 @@ from localjudge.run_directory.calibration import CalibrationLike
 from localjudge.run_directory.environment import SettingsOfResults
 from localjudge.run_directory.run_record import RunLike, RunRecord
 from localjudge.text import Segmenter
-from localjudge.text.user_abbreviations import read_abbreviations
+from localjudge.text.languages import read_abbreviations
 from localjudge.types import JudgeWeight, Record, VerdictRule
 from localjudge.words import Setting, declare, hint_for_option, option, option_name
 

@@ -57,7 +57,7 @@ def context_relevancy_chunk() -> BuiltIn:
     """Share of the contexts that are needed for the question."""
     return BuiltIn(
         "context_relevancy_chunk",
-        _ask_about_chunks,
+        lambda sample, _: _share_needed(sample, chunks(sample), "the contexts have no chunk"),
         required_fields=frozenset({"user_input", "retrieved_contexts"}),
         common_tasks=frozenset({"relevance_chunk"}),
         about=About(
@@ -68,10 +68,6 @@ def context_relevancy_chunk() -> BuiltIn:
             source="RAGAS v0.1 ContextRelevancy, by context",
         ),
     )
-
-
-def _ask_about_chunks(sample: Sample, sentences: Sentences) -> Steps:
-    return _share_needed(sample, chunks(sample), "the contexts have no chunk")
 
 
 def _share_needed(

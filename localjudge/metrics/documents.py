@@ -311,17 +311,13 @@ def _values(documents: Sequence[Context], compare_by: str) -> list[Any]:
         return [document.text for document in documents]
     if compare_by == "id":
         return [document.id for document in documents]
-    keys = compare_by.removeprefix("meta.").split(".")
-    return [_value_at(document.meta, keys) for document in documents]
-
-
-def _value_at(meta: object, keys: Sequence[str]) -> Any:
-    value: Any = meta
-    for key in keys:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
-    return value
+    values: list[Any] = []
+    for document in documents:
+        value: Any = document.meta
+        for key in compare_by.removeprefix("meta.").split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        values.append(value)
+    return values
 
 
 def _unique(

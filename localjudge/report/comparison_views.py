@@ -1,12 +1,12 @@
 """Two runs compared: means, counts, slices, remarks, changed samples, and gates."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 
 from rich.text import Text
 
 from localjudge.analysis.comparison import (
-    ComparedSlice,
     MetricChange,
     Obstacle,
     RunComparison,
@@ -68,7 +68,8 @@ def comparison_view(comparison: RunComparison) -> list[Table]:
             for metric in comparison.by.slices[0].metrics:
                 tables.append(_slice_table(comparison.by, metric))
         notes = [f"slices are from the data of B; {EACH_ALONE}"]
-        if any(map(_is_labelled, comparison.by.slices)):
+        changes = chain.from_iterable(part.metrics.values() for part in comparison.by.slices)
+        if any(map(_has_labels, changes)):
             notes.append(ONE_LOOK)
         tables.append(Table(notes=notes))
     tables.append(Table(notes=list(comparison_lines(comparison))))
@@ -106,10 +107,6 @@ def _differs_from_counted(change: SliceChange) -> bool:
 
 def _has_expected(change: SliceChange) -> bool:
     return score_cells(change.scores) != score_cells(change.judged)
-
-
-def _is_labelled(part: ComparedSlice) -> bool:
-    return any(map(_has_labels, part.metrics.values()))
 
 
 def _has_labels(change: SliceChange) -> bool:

@@ -75,7 +75,10 @@ def next_step_of_comparison(comparison: RunComparison) -> str:
     outcomes = {name: decide_difference(comparison, name) for name in comparison.metrics}
     decided = [name for name in outcomes if outcomes[name] in ("better", "worse")]
     if not any(comparison.metrics[name].headline for name in decided):
-        for name in _order_for_labels(comparison):
+        names = list(comparison.metrics)
+        # The labelled metrics first, then the one that is labelled by default.
+        names.sort(key=lambda name: (comparison.metrics[name].corrected is None, name != PREFERRED))
+        for name in names:
             if outcomes[name] in ("undecided", "judge only"):
                 command = label_command(comparison, name)
                 if command:
@@ -90,13 +93,6 @@ def next_step_of_comparison(comparison: RunComparison) -> str:
         if verification is None or not verification.is_about(Path(run)):
             return call("verify", directory, opened="RunPair")
     return call("report", directory, "certificate", "certificate.html", opened="RunPair")
-
-
-def _order_for_labels(comparison: RunComparison) -> list[str]:
-    """Return the metrics: the labelled ones first, then the one that is labelled by default."""
-    names = list(comparison.metrics)
-    names.sort(key=lambda name: (comparison.metrics[name].corrected is None, name != PREFERRED))
-    return names
 
 
 def label_command(comparison: RunComparison, name: str) -> str | None:

@@ -164,7 +164,7 @@ def page(
                 (f"{baseline.answer_column}, the baseline", list_metrics(baseline)),
             ]
         values["slices"] = None
-        values["places"] = list(evidence_ranks(run).values())
+        values["evidence_ranks"] = list(evidence_ranks(run).values())
         if inputs.by:
             values["slices"] = slices_table(run, slices(run, inputs.by))
     values["by"] = inputs.by
@@ -176,10 +176,10 @@ def page(
         config=_config(run, baseline, inputs, worst),
         static_samples=static_samples(run, [row for row, _, _ in worst]),
         blocks=data_blocks(run, baseline),
-        place_headings=HEADINGS,
+        rank_headings=HEADINGS,
         rank_rows=rank_rows,
         describe_ranks=describe_ranks,
-        about_places=(*MEANING, ACCURACY),
+        about_ranks=(*MEANING, ACCURACY),
         **values,
     )
 

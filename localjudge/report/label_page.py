@@ -110,7 +110,7 @@ def write_label_page(  # noqa: PLR0913 # what the page shows, each by its name
             values["judges"] = dict(parts_of_juries[label_id])
         if label_id in evidence or label_id in read:
             sentences = evidence.get(label_id, ())
-            values["closest"] = [_place(row, sentence) for sentence in sentences]
+            values["closest"] = [_closest_values(row, sentence) for sentence in sentences]
             values["read"] = read.get(label_id)
         shown.append(values)
     annotator: str | None = None
@@ -151,7 +151,7 @@ def _row_values(row: Mapping[str, Any], planned: int, messages: Messages) -> dic
     return values
 
 
-def _place(row: Mapping[str, Any], sentence: ClosestSentence) -> list[Any]:
+def _closest_values(row: Mapping[str, Any], sentence: ClosestSentence) -> list[Any]:
     """Return the field, the context, and start and end in UTF-16 code units."""
     text = row[sentence.field]
     if sentence.context is not None:

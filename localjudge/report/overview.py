@@ -212,8 +212,8 @@ def _distributions(run: RunRecord) -> dict[str, list[int]]:
         distributions[name] = [0] * _BINS
     for score in run.iter_scores():
         if score.metric in distributions and score.score is not None:
-            place = min(int(score.score * _BINS), _BINS - 1)
-            distributions[score.metric][place] += 1
+            bin_number = min(int(score.score * _BINS), _BINS - 1)
+            distributions[score.metric][bin_number] += 1
     return distributions
 
 

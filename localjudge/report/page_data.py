@@ -41,8 +41,8 @@ from localjudge.types import CONTEXT_FIELDS, Context, Sample, context_texts
 
 _SAMPLES_OF_A_LIST = 2_000
 _LETTERS_OF_DETAILS = 256 << 10
-_CERTAINTY_PLACE = 6
-_DIVISION_PLACE = 7
+_CERTAINTY_POSITION = 6
+_DIVISION_POSITION = 7
 """Positions in the entry of a sample, after its outcomes in the baseline."""
 _LabelledVerdict = tuple[VerdictRow, LabelledStatement | None]
 _MAX_QUESTION = 200
@@ -103,8 +103,8 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
             labelled[metric] = list(with_labels(run, verdicts[metric], statements))
             details[metric] = _details(sample, score, labelled[metric])
             if read:
-                places = range(len(verdicts[metric]))
-                details[metric]["read"] = [read.get((metric, place)) for place in places]
+                positions = range(len(verdicts[metric]))
+                details[metric]["read"] = [read.get((metric, position)) for position in positions]
         entry = _list_entry(run, sample, scores)
         values: Values = {"id": sample.id, "texts": _text_values(sample), "metrics": details}
         if compared is not None:
@@ -112,10 +112,10 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
             entry.append([_partner_score(compared, partner, name) for name in metrics])
             values["before"] = _partner_values(compared, partner, sample, verdicts)
         if statements:
-            _extend(entry, _CERTAINTY_PLACE)
+            _extend(entry, _CERTAINTY_POSITION)
             entry.append([_largest_certainty(run, labelled.get(name, ())) for name in metrics])
         if run.manifest.judge.jury:
-            _extend(entry, _DIVISION_PLACE)
+            _extend(entry, _DIVISION_POSITION)
             entry.append([_is_any_divided(verdicts.get(name, ())) for name in metrics])
         yield entry, values
 
@@ -164,7 +164,7 @@ def _list_entry(run: RunRecord, sample: Sample, scores: Mapping[str, ScoreRow]) 
 
 
 def _extend(entry: list[Any], length: int) -> None:
-    """Add empty places up to this length."""
+    """Add empty values up to this length."""
     entry += [None] * (length - len(entry))
 
 
@@ -238,8 +238,8 @@ def _context_values(context: Context) -> Values:
 def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
     text = getattr(sample, verdict.source)
     if verdict.source_index is not None:
-        place = verdict.source_index
-        text = "".join(context_texts(text)[place : place + 1])
+        number = verdict.source_index
+        text = "".join(context_texts(text)[number : number + 1])
     return [
         verdict.source,
         verdict.source_index,

@@ -115,11 +115,11 @@ def write_page(path: Path, parts: Iterable[str], *, kind: str) -> None:
     write_output(path, (part.encode() for part in parts))
 
 
-def browser_offset(text: str, place: int) -> int:
+def browser_offset(text: str, offset: int) -> int:
     """Convert an offset in code points to UTF-16 code units, in which scripts count."""
     if text.isascii():
-        return place
-    return place + sum(sign > _LAST_OF_ONE_UNIT for sign in text[:place])
+        return offset
+    return offset + sum(sign > _LAST_OF_ONE_UNIT for sign in text[:offset])
 
 
 def name_run(directory: Path) -> str:

@@ -76,14 +76,14 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
         if text is not None:
             yield field, text
     for field in CONTEXT_FIELDS:
-        for place, context in enumerate(getattr(sample, field) or (), start=1):
+        for position, context in enumerate(getattr(sample, field) or (), start=1):
             if context.text is None:
                 shown = f"(id {context.id}, no text)"
             elif context.id is None:
                 shown = context.text
             else:
                 shown = f"(id {context.id}) {context.text}"
-            yield f"{field}[{place}]", shown
+            yield f"{field}[{position}]", shown
 
 
 def verdicts_view(
@@ -314,9 +314,9 @@ def prompts_view(run: RunRecord, sample_id: str, metric: str) -> list[Table]:
     """Return the prompts about a sample as the judge got them."""
     prompts = stored_prompts(run.directory / STORE, sample_id, metric)
     tables: list[Table] = []
-    for place, prompt in enumerate(prompts, start=1):
+    for position, prompt in enumerate(prompts, start=1):
         rows = [[line] for line in prompt.split("\n")]
-        title = f"{metric}: prompt {place} of {len(prompts)}"
+        title = f"{metric}: prompt {position} of {len(prompts)}"
         tables.append(Table(rows=rows, titles=[title], indent=2))
     return tables
 

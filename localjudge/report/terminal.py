@@ -80,12 +80,12 @@ class Table:
                     box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=padding
                 )
             columns = max(map(len, (self.headings, *self.rows)))
-            for place in range(columns):
+            for column in range(columns):
                 grid.add_column(overflow="fold")
                 if self.headings:
-                    grid.columns[place].header = safe_text(self.headings[place])
-                if self.headings and place >= self.names:
-                    grid.columns[place].justify = "right"
+                    grid.columns[column].header = safe_text(self.headings[column])
+                if self.headings and column >= self.names:
+                    grid.columns[column].justify = "right"
             for row in self.rows:
                 grid.add_row(*map(safe_text, row))
             yield Padding(grid, (0, 1, 0, 1 + self.indent), expand=False)

@@ -200,9 +200,11 @@ def _sample_values(
             if sentence.context is not None:
                 sentences.setdefault(sentence.context, {})[sentence.start] = sentence
     texts = context_texts(sample.retrieved_contexts)
-    for place in sorted(sentences):
-        in_order = [sentences[place][start] for start in sorted(sentences[place])]
-        contexts.append((place + 1, list(_cut_around(select_context(texts, place), in_order, row))))
+    for context in sorted(sentences):
+        in_order = [sentences[context][start] for start in sorted(sentences[context])]
+        contexts.append(
+            (context + 1, list(_cut_around(select_context(texts, context), in_order, row)))
+        )
     return {
         "id": sample.id,
         "question": sample.user_input,

@@ -88,7 +88,7 @@ def _as_word(
 
 
 def _goes_on(text: str, start: int, continuing: Collection[str]) -> bool:
-    """Return whether the sentence of a formula goes on at a place after it."""
+    """Return whether the sentence of a formula goes on at a position after it."""
     ahead = text[start : start + 40].casefold()
     if not ahead:
         return False

@@ -62,7 +62,7 @@ _MANY = f"{{1,{_MAX_CHARACTERS}}}"
 _OPEN_A = r"<a(?:\s[^<>]*)?>"
 _OPEN_SUP = r"<sup(?:\s[^<>]*)?>"
 _NAMED_SOURCE = rf"(?!id\b){_RANK_WORD}s?[\s:：#]{{1,2}}[0-9]|{_SOURCE_WORD}\s?[:：]"
-# The first form that fits a place is read. Each has one group of its content, called after it.
+# The first form that fits a candidate is read. Each has one group of its content, called after it.
 _FORMS = (
     rf"\[\[(?P<double>[^\[\]\n]{_MANY})\]\](?P<double_link>{_URL})?",  # [[1]] [[1]](url)
     rf"\[(?P<square>[^\[\]\n]{_MANY})\](?P<square_link>{_URL})?",  # [1] [doc1] [1](url)

@@ -147,8 +147,8 @@ def _code_block(
         start = fence.start("fence")
     opening = Range(start, fence.end())
     depth = 1
-    for place in range(number + 1, len(lines)):
-        inner = _FENCE.match(text, *lines[place])
+    for last in range(number + 1, len(lines)):
+        inner = _FENCE.match(text, *lines[last])
         if not inner or not inner["fence"].startswith(fence["fence"]):
             continue
         if inner["info"].strip():
@@ -156,8 +156,8 @@ def _code_block(
         else:
             depth -= 1
         if depth == 0:
-            closing = Range(lines[place].start, inner.end())
-            return [Block(start, inner.end(), (opening, closing))], place + 1
+            closing = Range(lines[last].start, inner.end())
+            return [Block(start, inner.end(), (opening, closing))], last + 1
     return [Block(start, lines[-1].end, (opening,))], len(lines)
 
 
@@ -165,15 +165,15 @@ def _table_rows(text: str, lines: Sequence[Range], number: int) -> tuple[list[Bl
     header = _line_block(text, lines[number], left_out=True)
     separator = _line_block(text, lines[number + 1], left_out=True)
     rows = [header, separator]
-    place = number + 2
-    while place < len(lines):
-        is_apart = BLANK_LINE.search(text, lines[place - 1].end, lines[place].start)
-        if is_apart or "|" not in text[slice(*lines[place])]:
+    following = number + 2
+    while following < len(lines):
+        is_apart = BLANK_LINE.search(text, lines[following - 1].end, lines[following].start)
+        if is_apart or "|" not in text[slice(*lines[following])]:
             break
-        is_separator = _SEPARATOR.match(text, *lines[place]) is not None
-        rows.append(_line_block(text, lines[place], left_out=is_separator))
-        place += 1
-    return rows, place
+        is_separator = _SEPARATOR.match(text, *lines[following]) is not None
+        rows.append(_line_block(text, lines[following], left_out=is_separator))
+        following += 1
+    return rows, following
 
 
 def _line_block(text: str, line: Range, *, left_out: bool = False) -> Block:
@@ -209,8 +209,8 @@ def _scripts(text: str) -> Iterator[Block]:
 
 def overlaps(ranges: Sequence[Range], start: int, end: int) -> bool:
     """Return whether a part shares a character with one of the sorted ranges."""
-    place = bisect_left(ranges, (end, end))
-    return place > 0 and ranges[place - 1].end > start
+    following = bisect_left(ranges, (end, end))
+    return following > 0 and ranges[following - 1].end > start
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:
@@ -359,12 +359,12 @@ def _is_blank(sign: str) -> bool:
 
 
 def _without_ranges(start: int, end: int, ranges: Sequence[Range]) -> Range:
-    place = bisect_left(ranges, (start + 1,)) - 1
-    if place >= 0 and ranges[place].end > start:
-        start = min(end, ranges[place].end)
-    place = bisect_left(ranges, (end,)) - 1
-    if place >= 0 and ranges[place].end >= end:
-        end = max(start, ranges[place].start)
+    before = bisect_left(ranges, (start + 1,)) - 1
+    if before >= 0 and ranges[before].end > start:
+        start = min(end, ranges[before].end)
+    before = bisect_left(ranges, (end,)) - 1
+    if before >= 0 and ranges[before].end >= end:
+        end = max(start, ranges[before].start)
     return Range(start, end)
 
 

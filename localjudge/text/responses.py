@@ -169,13 +169,13 @@ def _without_marks_at_edges(text: str, part: Range, marks: Sequence[Range]) -> R
 
 def _start_with_mark(text: str, start: int, marks: Sequence[Range]) -> int:
     """Return the start of a statement with the mark that begins its line: "- [1] Open it."."""
-    place = bisect_right(marks, (start, start)) - 1
-    if place < 0 or "\n" in text[marks[place].end : start]:
+    before = bisect_right(marks, (start, start)) - 1
+    if before < 0 or "\n" in text[marks[before].end : start]:
         return start
-    if any(map(str.isalnum, text[marks[place].end : start])):
+    if any(map(str.isalnum, text[marks[before].end : start])):
         return start
-    line_start = text.rfind("\n", 0, marks[place].start) + 1
-    begins_line = not any(map(str.isalnum, text[line_start : marks[place].start]))
+    line_start = text.rfind("\n", 0, marks[before].start) + 1
+    begins_line = not any(map(str.isalnum, text[line_start : marks[before].start]))
     return line_start if begins_line else start
 
 

@@ -12,8 +12,8 @@ from localjudge.doctor.cases import (
 from tests.doctor.scripted_judges import WRITER, examinee, examinee_at_speed, users_text
 
 
-def test_every_injection_is_tried_in_every_place_of_every_case() -> None:
-    """18 forms x (4 statements x 3 places + 3 passages x 2 places)."""
+def test_every_injection_is_tried_in_every_field_of_every_case() -> None:
+    """18 forms x (4 statements x 3 fields + 3 passages x 2 fields)."""
     assert (len(forms()), len(attacked_cases()), len(attempts())) == (18, 7, 216 + 108)
     assert len({attempt[:3] for attempt in attempts()}) == 324
     by_name = {form["name"]: form for form in forms()}
@@ -22,21 +22,21 @@ def test_every_injection_is_tried_in_every_place_of_every_case() -> None:
         injection = form["text"]
         if attempt.attacked.about == "relevance":
             injection = form.get("relevance", injection)
-        assert getattr(attempt.attacked, attempt.place).endswith(injection)
+        assert getattr(attempt.attacked, attempt.field).endswith(injection)
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 6])
 def test_the_first_attempts_are_balanced(rounds: int) -> None:
-    """Each round has 18 forms per task: each form once, each of 3 places 6 times (of 2, 9)."""
+    """Each round has 18 forms per task: each form once, each of 3 fields 6 times (of 2, 9)."""
     few = attempts()[: 2 * 18 * rounds]
     tasks = [attempt.attacked.about for attempt in few]
     assert tasks == ["attribution", "relevance"] * (18 * rounds)
-    for about, places in (("attribution", 3), ("relevance", 2)):
+    for about, fields in (("attribution", 3), ("relevance", 2)):
         of_task = [attempt for attempt in few if attempt.attacked.about == about]
         by_form = Counter(attempt.form for attempt in of_task)
         assert set(by_form.values()) == {rounds}
-        by_place = Counter(attempt.place for attempt in of_task)
-        assert list(by_place.values()) == [18 // places * rounds] * places
+        by_field = Counter(attempt.field for attempt in of_task)
+        assert list(by_field.values()) == [18 // fields * rounds] * fields
         by_case = Counter(attempt.case for attempt in of_task)
         assert max(by_case.values()) - min(by_case.values()) <= 2
 

@@ -1,6 +1,6 @@
 import pytest
 
-from localjudge.evidence.words import stop_words, words_in
+from localjudge.evidence.finder import stop_words, words_in
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.evidence.finder import Finder
-from localjudge.evidence.words import words_in
+from localjudge.evidence.finder import Finder, words_in
 from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Span, Unit

@@ -4,7 +4,7 @@ import pytest
 
 from localjudge import InputError
 from localjudge.text import Segmenter
-from localjudge.text.user_abbreviations import MAX_CHARACTERS, read_abbreviations
+from localjudge.text.languages import MAX_CHARACTERS, read_abbreviations
 
 
 def cut(text: str, *abbreviations: str, language: str = "de") -> list[str]:

@@ -180,9 +180,9 @@ class LlamaCppEngine:
         self._unique_tokens += distinct_tokens(paths)
         self._seconds_total += time.perf_counter() - started
         yield from refused
-        for place in depth_first(paths):
-            grammar, indices = questions[place]
-            answer = self._decode(paths[place], grammar)
+        for index_of_path in depth_first(paths):
+            grammar, indices = questions[index_of_path]
+            answer = self._decode(paths[index_of_path], grammar)
             for index in indices:
                 yield index, answer
 

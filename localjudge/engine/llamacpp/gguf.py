@@ -250,13 +250,13 @@ class _Reader:
 
     def _skip_texts(self, count: int) -> None:
         # Faster than `_text`, because a model has hundreds of thousands of words and merges.
-        place = self._position
+        position = self._position
         last = self._size - _UINT64.size
         for _ in range(count):
-            if place > last:
+            if position > last:
                 self._skip(self._size)  # raises
-            place += _UINT64.size + _UINT64.unpack_from(self._data, place)[0]
-        self._skip(place - self._position)
+            position += _UINT64.size + _UINT64.unpack_from(self._data, position)[0]
+        self._skip(position - self._position)
 
     def _number(self, number: struct.Struct) -> Any:
         start = self._position
