@@ -8,23 +8,21 @@ contains no texts of the data.
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
-from localjudge.analysis.check import Check, check
+from localjudge.analysis.check import check
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import alterations
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
-from localjudge.labels.run_labels import RunLabels
 from localjudge.metrics.catalog import get_question
 from localjudge.report.certificate_text import (
     count_labels,
-    describe_agreement,
-    describe_evidence_use,
     describe_examination,
     describe_label_check,
+    describe_labels,
     describe_origin,
     describe_samples,
     translate_caution,
@@ -38,7 +36,7 @@ from localjudge.report.overview import overview
 from localjudge.report.private_page import name_run, page_parts, write_page
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE, file_sha256
 from localjudge.run_directory.examination import find_examination
-from localjudge.run_directory.files import VERIFICATION, last_verification
+from localjudge.run_directory.files import VERIFICATION, LastVerification, last_verification
 from localjudge.run_directory.label_rows import LABELS, label_file, now
 from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.run_record import RunRecord
@@ -85,30 +83,47 @@ class Certificate(NamedTuple):
         return not self.problems and all(decision.passed for decision in self.decisions)
 
 
+class CertificateOptions(TypedDict, total=False):
+    """What a certificate shows.
+
+    `when` is a time in UTC, by default now. It has the results of the `gates`, and of slices `by` a
+    column of the data.
+    """
+
+    title: str | None
+    language: Language
+    when: str | None
+    gates: Sequence[str]
+    by: str | None
+
+
 def write_certificate(
-    run: RunRecord,
-    out: str | Path,
-    *,
-    title: str | None = None,
-    language: Language = "en",
-    when: str | None = None,
-    gates: Sequence[str] = (),
-    by: str | None = None,
+    run: RunRecord, out: str | Path, **options: Unpack[CertificateOptions]
 ) -> Certificate:
     """Write the certificate of a finished run, also of an altered one, and return it.
 
-    `when` is a time in UTC. It has the results of the `gates`, and of slices `by` a column of the
-    data. Replaces an earlier page. Raises InputError for another file of that name or a file of
-    the run, for an invalid gate or column, or for a metric of another package.
+    Replaces an earlier page. Raises InputError for another file of that name or a file of the run,
+    for an invalid gate or column, or for a metric of another package.
     """
     path = Path(out).expanduser()
     refuse_own_file(run, path)
-    messages = Messages(language)
-    title = cut_title(title)
+    gates = options.get("gates", ())
     if isinstance(gates, str):
         gates = [gates]
-    values = _values(run, title, messages, gates, by)
-    return write_values(path, "certificate.html", values, messages, when)
+    options["gates"] = gates
+    options["title"] = cut_title(options.get("title"))
+    messages = Messages(options.get("language", "en"))
+    values = describe_run(run, messages, options)
+    name = run.directory.resolve().name
+    page = {
+        "sides": [values],
+        "is_one_judge": True,
+        "is_corrected": False,
+        "column": options.get("by"),
+        "label_count": lambda corrected: count_labels(corrected, messages),
+        "commands": list(list_commands(run, name, options)),
+    }
+    return write_values(path, "certificate.html", {**values, **page}, messages, options.get("when"))
 
 
 def write_values(
@@ -119,8 +134,10 @@ def write_values(
         template,
         styles=_STYLES,
         scripts=(),
+        config={},
         messages=messages,
         when=when or now(),
+        **_ROOM,
         **values,
     )
     write_page(path, parts, kind="certificate")
@@ -131,11 +148,6 @@ def cut_title(title: str | None) -> str | None:
     if title and len(title) > _LETTERS_OF_TITLE:
         return f"{title[: _LETTERS_OF_TITLE - 3]}..."
     return title
-
-
-def describe_run(run: RunRecord, messages: Messages) -> dict[str, Any]:
-    """Return the values of a certificate of the run, for a page on two runs."""
-    return _values(run, None, messages, (), None)
 
 
 def refuse_own_file(run: RunRecord, path: Path) -> None:
@@ -152,10 +164,11 @@ def refuse_own_file(run: RunRecord, path: Path) -> None:
             )
 
 
-def _values(
-    run: RunRecord, title: str | None, messages: Messages, gates: Sequence[str], by: str | None
-) -> dict[str, Any]:
-    """Return the values of the page. A run with problems is shown without results."""
+def describe_run(run: RunRecord, messages: Messages, how: CertificateOptions) -> dict[str, Any]:
+    """Return the values of a run on its page, or on one about two runs.
+
+    A run with problems is shown without results.
+    """
     problems = alterations(run)
     is_report_checked = False
     if not problems:
@@ -169,35 +182,63 @@ def _values(
     is_verified = verification is not None and verification.is_about(run.directory)
     if verification and is_verified and verification.result == "different":
         problems = (f"localjudge verify, {verification.when[:10]}, {verification.machine}",)
-    identity = _describe_identity(run, title, messages)
+    identity = _describe_identity(run, how.get("title"), messages)
     if problems:
-        results = _leave_out_results(run, messages)
+        results: dict[str, Any] = {
+            "samples": messages.plain("samples.all", n=run.summary.samples),
+            "skipped": run.summary.skipped_rows,
+            "labels": None,
+            "label_checks": [],
+            "decisions_of_gates": (),
+            "gates": [],
+            "slices": [],
+        }
     else:
-        with as_typed():
-            checked = check(run, gates=gates)
-            results = overview(run, checked, identity["title"], verification)
-            _add_findings(results["metrics"], messages)
-            results |= _describe_checks(run, checked, messages)
-            results["slices"] = list(_slice_rows(run, by, messages))
-        labels = label_file(run.directory)
-        verified = verification.labels if verification else None
-        results["labels_sha256"] = labels.sha256
-        results["label_checks"] = describe_label_check(LABELS, labels.rows, verified, messages)
+        results = _describe_results(run, identity["title"], verification, messages, how)
     return {
         **results,
         **identity,
-        **_describe_labels(results["labels"], messages),
-        **_ROOM,
-        "config": {},
+        "letter": "",
         "problems": problems,
         "verification": verification,
         "is_verified": is_verified,
-        "is_altered": not is_verified,
         "is_report_checked": is_report_checked,
         "is_complete": verification is not None and verification.asked_again == verification.stored,
-        "column": by,
-        "label_count": lambda corrected: count_labels(corrected, messages),
-        "commands": list(_commands(run, title, messages.language, gates, by)),
+    }
+
+
+def _describe_results(
+    run: RunRecord,
+    title: str,
+    verification: LastVerification | None,
+    messages: Messages,
+    how: CertificateOptions,
+) -> dict[str, Any]:
+    """Return the means, gates, slices and labels of a run, with sentences in the language."""
+    with as_typed():
+        checked = check(run, gates=how.get("gates", ()))
+        results = overview(run, checked, title, verification)
+        by = how.get("by")
+        rows_of_slices: list[dict[str, Any]] = []
+        if by is not None:
+            rows_of_slices = list(_slice_rows(run, by, messages))
+    for metric in results["metrics"]:
+        if metric["basis"] == "too few labels":
+            metric["finding"] = translate_labels(metric["corrected"].counts, messages)
+        else:
+            row = metric["rows"][0]
+            finding = translate_mean(metric["name"], row["mean"], row["interval"], messages)
+            metric["finding"] = finding
+    labels = label_file(run.directory)
+    verified = verification.labels if verification else None
+    return {
+        **results,
+        "samples": describe_samples(run, messages),
+        "decisions_of_gates": checked.decisions,
+        "gates": [gate_row(decision, messages) for decision in checked.decisions],
+        "slices": rows_of_slices,
+        "labels": describe_labels(results["labels"], labels.sha256, messages),
+        "label_checks": describe_label_check(LABELS, labels.rows, verified, messages),
     }
 
 
@@ -208,6 +249,9 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
     sources = [Path(source).name for source in environment.sources]
     mapping = run.manifest.environment.mapping
     columns = [f"{field}: {mapping[field]}" for field in _JUDGED_FIELDS if field in mapping]
+    skipped_places: list[str] = []
+    for place in environment.skipped_places:  # without the folder of the file
+        skipped_places.append(place.replace("\\", "/").rpartition("/")[2])
     checked_files: list[str] = []
     for file in (MANIFEST, STORE, SUMMARY, *row_files(with_evidence=run.has_evidence), LABELS):
         if (run.directory / file).exists():
@@ -218,7 +262,7 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
         "run_name": name_run(run.directory.resolve()),
         "sources": sources,
         "given": environment.samples_read + environment.skipped_rows,
-        "skipped_places": [_cut_path(place) for place in environment.skipped_places],
+        "skipped_places": skipped_places,
         "source_checksums": list(zip(sources, environment.source_sha256, strict=False)),
         "columns": columns,
         "data": run.manifest.data,
@@ -232,7 +276,7 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
         "thresholds": list(_thresholds(run, messages)),
         "is_stopped": run.sampling.optional_stopping,
         "files": ", ".join(checked_files),
-        "versions": [*run.manifest.judge.versions.items(), *_machine(environment.host)],
+        "versions": _list_versions(run),
     }
 
 
@@ -246,83 +290,12 @@ def _describe_judge_tests(run: RunRecord, messages: Messages) -> str | None:
     return messages.plain("examined.not_yet")
 
 
-def _cut_path(place: str) -> str:
-    """Return the place of a row without the folder of its file."""
-    return place.replace("\\", "/").rpartition("/")[2]
-
-
 def _list_checksums(run: RunRecord) -> list[tuple[str, str | None]]:
     """Return the sha256 of the judge's model without a name, or of each judge of a jury."""
     jury = run.manifest.judge.jury
     if not jury:
         return [("", run.summary.judge.sha256)]
     return [(name, member.engine.model_sha256) for name, member in jury.items()]
-
-
-def _leave_out_results(run: RunRecord, messages: Messages) -> dict[str, Any]:
-    return {
-        "samples": messages.plain("samples.all", n=run.summary.samples),
-        "skipped": run.summary.skipped_rows,
-        "labels": None,
-        "label_checks": [],
-        "decisions_of_gates": (),
-        "gates": [],
-        "slices": [],
-    }
-
-
-def _add_findings(metrics: Sequence[dict[str, Any]], messages: Messages) -> None:
-    """Add the mean of each metric as a sentence in the language of the page."""
-    for metric in metrics:
-        if metric["basis"] == "too few labels":
-            metric["finding"] = translate_labels(metric["corrected"].counts, messages)
-        else:
-            row = metric["rows"][0]
-            metric["finding"] = translate_mean(
-                metric["name"], row["mean"], row["interval"], messages
-            )
-
-
-def _describe_checks(run: RunRecord, checked: Check, messages: Messages) -> dict[str, Any]:
-    return {
-        "samples": describe_samples(run, messages),
-        "decisions_of_gates": checked.decisions,
-        "gates": [gate_row(decision, messages) for decision in checked.decisions],
-    }
-
-
-def _describe_labels(labels: RunLabels | None, messages: Messages) -> dict[str, Any]:
-    """Return what the labels say, who gave them, their agreement, and warnings."""
-    values: dict[str, Any] = {
-        "says": [],
-        "annotators": [],
-        "agreement": None,
-        "settled": None,
-        "warnings": [],
-        "evidence_use": [],
-    }
-    if labels is None:
-        return values
-    for name, mean in labels.corrected.items():
-        if mean.counts:
-            values["says"].append((name, translate_labels(mean.counts, messages)))
-        if mean.evidence_use:
-            line = describe_evidence_use(mean.evidence_use, messages)
-            values["evidence_use"].append((name, line))
-    for name, count in labels.annotators.items():
-        values["annotators"].append((name, count, labels.ones.get(name, 0)))
-    if labels.passed_over:
-        values["warnings"].append(messages.plain("labels.unlabelled", n=labels.passed_over))
-    if labels.undrawn:
-        values["warnings"].append(messages.plain("labels.undrawn", n=labels.undrawn))
-    agreement = labels.agreement
-    if agreement:
-        values["agreement"] = describe_agreement(agreement, messages)
-    if agreement and agreement.settled:
-        values["settled"] = messages.plain(
-            "labels.settled", n=agreement.disputed, settled=agreement.settled
-        )
-    return values
 
 
 def _thresholds(run: RunRecord, messages: Messages) -> Iterator[str]:
@@ -355,10 +328,8 @@ def gate_row(decision: GateDecision, messages: Messages) -> dict[str, Any]:
     }
 
 
-def _slice_rows(run: RunRecord, by: str | None, messages: Messages) -> Iterator[dict[str, Any]]:
-    """Yield the quoted mean of each metric in each slice by a column, if there is one."""
-    if by is None:
-        return
+def _slice_rows(run: RunRecord, by: str, messages: Messages) -> Iterator[dict[str, Any]]:
+    """Yield the quoted mean of each metric in each slice by a column."""
     for part in slices(run, by).slices:
         value = part.value
         if value is None:
@@ -389,35 +360,38 @@ def _slice_basis(basis: Basis, corrected: CorrectedMean | None, messages: Messag
     return messages.plain("certificate.judge_only")
 
 
-def _machine(host: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_versions(run: RunRecord) -> list[tuple[str, str]]:
+    """Return the versions of the packages, of Python and of the system."""
+    host = run.manifest.environment.host
+    versions = list(run.manifest.judge.versions.items())
     if "python" in host:
-        yield "Python", str(host["python"])
+        versions.append(("Python", str(host["python"])))
     if "system" in host:
-        yield str(host["system"]), str(host.get("machine", ""))
+        versions.append((str(host["system"]), str(host.get("machine", ""))))
+    return versions
 
 
-def _commands(
-    run: RunRecord, title: str | None, language: Language, gates: Sequence[str], by: str | None
-) -> Iterator[str]:
-    """Yield the commands for a third party to verify the run and write the page again."""
-    name = run.directory.resolve().name
+def list_commands(run: RunRecord, name: str, how: CertificateOptions) -> Iterator[str]:
+    """Yield the commands for a third party to verify a directory, and to write the page again.
+
+    `name` is the one of the directory, with the run or with two.
+    """
+    title = how.get("title")
+    language = how.get("language", "en")
+    by = how.get("by")
+    judge = run.manifest.environment.judge or ""
     with as_typed():
-        yield verify_command(run, name)
+        if os.sep in judge and "://" not in judge:
+            yield call("verify", name, "judge", Path(judge).name)
+        else:
+            yield call("verify", name)
         parts = [call("report", name, "certificate", "again.html")]
         if title:
             parts.append(option("title", title))
         if language != "en":
             parts.append(option("language", language))
-        for gate in gates:
+        for gate in how.get("gates", ()):
             parts.append(option("gate", gate))
         if by:
             parts.append(option("by", by))
         yield " ".join(parts)
-
-
-def verify_command(run: RunRecord, name: str) -> str:
-    """Return the command that verifies a directory of this name, with the judge of the run."""
-    judge = run.manifest.environment.judge or ""
-    if os.sep in judge and "://" not in judge:
-        return call("verify", name, "judge", Path(judge).name)
-    return call("verify", name)

@@ -1,18 +1,19 @@
 """Sentences of the certificate in its language."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from localjudge import model_registry
 from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.labelled_units import SMALLEST_SHOWN, EvidenceUse, LabelCounts
+from localjudge.labels.run_labels import RunLabels
 from localjudge.report.messages import Messages
 from localjudge.run_directory.environment import Origin
 from localjudge.run_directory.examination import Examination
 from localjudge.run_directory.files import VerifiedLabels
 from localjudge.run_directory.identity import UNPROVED
-from localjudge.run_directory.label_rows import LabelRow
+from localjudge.run_directory.label_rows import LABELS, LabelRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import USES, JudgeCard
 from localjudge.words import percent
@@ -167,7 +168,7 @@ def describe_agreement(agreement: Agreement, messages: Messages) -> str:
     return messages.plain("labels.alpha", agreement=line, alpha=agreement.alpha)
 
 
-def describe_evidence_use(use: EvidenceUse, messages: Messages) -> str:
+def _describe_evidence_use(use: EvidenceUse, messages: Messages) -> str:
     """Return the line of `EvidenceUse.in_words` in the language of the page."""
     counted = messages.plain("labels.evidence_open", n=use.open + use.closed, open=use.open)
     if use.shown:
@@ -183,6 +184,46 @@ def describe_evidence_use(use: EvidenceUse, messages: Messages) -> str:
         others=use.closed,
         others_agreeing=use.closed_agreeing,
     )
+
+
+def describe_labels(
+    labels: RunLabels | None, sha256: str, messages: Messages
+) -> dict[str, Any] | None:
+    """Return what the labels say, who gave them, their agreement, and warnings."""
+    if labels is None:
+        return None
+    says: list[tuple[str, str]] = []
+    evidence_use: list[tuple[str, str]] = []
+    for name, mean in labels.corrected.items():
+        if mean.counts:
+            says.append((name, translate_labels(mean.counts, messages)))
+        if mean.evidence_use:
+            evidence_use.append((name, _describe_evidence_use(mean.evidence_use, messages)))
+    annotators: list[tuple[str, int, int]] = []
+    for name, count in labels.annotators.items():
+        annotators.append((name, count, labels.ones.get(name, 0)))
+    warnings: list[str] = []
+    if labels.passed_over:
+        warnings.append(messages.plain("labels.unlabelled", n=labels.passed_over))
+    if labels.undrawn:
+        warnings.append(messages.plain("labels.undrawn", n=labels.undrawn))
+    agreement = labels.agreement
+    settled = None
+    if agreement and agreement.settled:
+        counts = {"n": agreement.disputed, "settled": agreement.settled}
+        settled = messages.plain("labels.settled", **counts)
+    return {
+        "says": says,
+        "evidence_use": evidence_use,
+        "annotators": annotators,
+        "unsure": labels.unsure,
+        "first": labels.first,
+        "last": labels.last,
+        "agreement": agreement and describe_agreement(agreement, messages),
+        "settled": settled,
+        "warnings": warnings,
+        "files": [(LABELS, sha256)],
+    }
 
 
 def describe_label_check(

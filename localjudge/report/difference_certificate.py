@@ -20,11 +20,12 @@ from localjudge.labels.decisions import Decisions
 from localjudge.metrics import catalog
 from localjudge.report.certificate import (
     Certificate,
+    CertificateOptions,
     cut_title,
     describe_run,
     gate_row,
+    list_commands,
     refuse_own_file,
-    verify_command,
     write_values,
 )
 from localjudge.report.certificate_text import (
@@ -41,7 +42,7 @@ from localjudge.run_directory.files import VERIFICATION, VerifiedLabels
 from localjudge.run_directory.label_rows import LABELS, LabelRow, label_file
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Language
-from localjudge.words import as_typed, call, option
+from localjudge.words import as_typed
 
 _OWN_FILES = (COMPARISON, LABELS, LOCK, VERIFICATION)
 _KEYS: Mapping[Outcome, str] = {
@@ -53,8 +54,6 @@ _KEYS: Mapping[Outcome, str] = {
     "no scores": "difference.no_scores",
     "equal": "difference.equal",
 }
-_ROOM = {"MOST": 6, "FEW": 4}
-"""Entries of the longer and shorter lists on the page."""
 
 
 def write_difference_certificate(
@@ -82,22 +81,22 @@ def write_difference_certificate(
         hint = "name another file for the certificate"
         raise InputError(f"{path} is a file of the comparison", hint=hint)
     messages = Messages(language)
-    values = _values(comparison, runs, title, messages, gates)
+    how: CertificateOptions = {"title": title, "language": language, "gates": gates}
+    values = _values(comparison, runs, messages, how)
     return write_values(path, "difference.html", values, messages, when)
 
 
 def _values(
     comparison: ComparisonDirectory,
     runs: Sequence[RunRecord],
-    title: str | None,
     messages: Messages,
-    gates: Sequence[str],
+    how: CertificateOptions,
 ) -> dict[str, Any]:
     """Return the values of the page. Altered runs are shown without a difference."""
     sides: list[dict[str, Any]] = []
     problems: list[str] = []
     for letter, run in zip("AB", runs, strict=True):
-        side = describe_run(run, messages)
+        side = describe_run(run, messages, {})
         origins = []
         for origin in run.origins:
             if Path(origin.name).name != comparison.baseline:  # equal answers are asked once
@@ -105,7 +104,7 @@ def _values(
         sides.append({**side, "letter": letter, "origins": origins})
         problems += [f"{letter}: {problem}" for problem in side["problems"]]
     after = sides[1]
-    result: dict[str, Any] = {"changes": [], "decisions_of_gates": (), "gates": [], "pairs": ""}
+    result: dict[str, Any] = {"changes": [], "decisions_of_gates": (), "gates": [], "samples": ""}
     result["is_corrected"] = False
     label_checks: list[LabelCheck] = []
     if not problems:
@@ -114,22 +113,21 @@ def _values(
         label_checks = _check_labels(comparison, sides, labels.verified, messages)
     if not problems:
         with as_typed():
-            checked = check(runs[1], gates=list(gates), baseline=runs[0])
+            checked = check(runs[1], gates=list(how["gates"]), baseline=runs[0])
         result = _describe_difference(checked, messages)
     name = comparison.path.resolve().name
     return {
         **result,
-        **_ROOM,
-        "config": {},
-        "title": cut_title(title) or after["title"],
+        "title": cut_title(how["title"]) or after["title"],
         "name": name,
         "sides": sides,
         "columns": [run.answer_column for run in runs],
         "is_one_judge": runs[0].summary.judge == runs[1].summary.judge,
+        "is_stopped": False,
         "problems": tuple(problems),
         "label_checks": label_checks,
         "labels": _describe_labels(comparison, runs, messages),
-        "commands": list(_commands(name, runs[1], title, messages.language, gates)),
+        "commands": list(list_commands(runs[1], name, how)),
     }
 
 
@@ -160,7 +158,7 @@ def _describe_difference(checked: Check, messages: Messages) -> dict[str, Any]:
     return {
         "changes": changes,
         "is_corrected": comparison.is_corrected,
-        "pairs": _describe_pairs(comparison, messages),
+        "samples": _describe_pairs(comparison, messages),
         "decisions_of_gates": checked.decisions,
         "gates": [gate_row(decision, messages) for decision in checked.decisions],
     }
@@ -301,24 +299,9 @@ def _describe_labels(
     return {
         "annotators": annotators,
         "unsure": len(decisions.undecidable),
+        "settled": None,
         "first": days[0],
         "last": days[-1],
         "agreement": agreement and describe_agreement(agreement, messages),
         "files": files,
     }
-
-
-def _commands(
-    name: str, run: RunRecord, title: str | None, language: Language, gates: Sequence[str]
-) -> Iterator[str]:
-    """Yield the commands for a third party to verify both runs and write the page again."""
-    with as_typed():
-        yield verify_command(run, name)
-        parts = [call("report", name, "certificate", "again.html")]
-        if title:
-            parts.append(option("title", title))
-        if language != "en":
-            parts.append(option("language", language))
-        for gate in gates:
-            parts.append(option("gate", gate))
-        yield " ".join(parts)
