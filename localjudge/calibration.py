@@ -31,7 +31,7 @@ from localjudge.labels.judge_comparison import calibrate_judges
 from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
 from localjudge.labels.labelled_runs import read_labelled_runs
 from localjudge.labels.labelled_texts import LabelledText, hash_content, read_labelled_texts
-from localjudge.labels.units import VerdictId, verdicts_at
+from localjudge.labels.units import verdicts_at
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
@@ -42,6 +42,7 @@ from localjudge.run_directory.calibration import (
     read_calibration,
     save_calibration,
 )
+from localjudge.run_directory.label_rows import VerdictId
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.types import Context, Label, Sample
 from localjudge.words import option_name

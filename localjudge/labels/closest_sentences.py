@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from localjudge.errors import InputError
-from localjudge.labels.units import VerdictId
+from localjudge.run_directory.label_rows import VerdictId
 from localjudge.run_directory.result_rows import EvidenceRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import option_name

@@ -16,12 +16,13 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from localjudge.errors import InputError
-from localjudge.labels.units import UnitFrame, VerdictId, first_verdicts
+from localjudge.labels.units import UnitFrame, first_verdicts
+from localjudge.run_directory.label_rows import DrawnStatement
 from localjudge.stats.corrected import MIN_CLUSTERS, draw, drawing_sizes, strata_by_score
 from localjudge.stats.interval import Floats, Indices
 from localjudge.words import option_name
@@ -87,15 +88,6 @@ class DrawingName(NamedTuple):
         return cls(int(parts["seed"]), metrics, parts["digest"], by, is_earlier)
 
 
-class DrawnStatement(NamedTuple):
-    """A drawn statement: key, first verdict, share of the total size, and number from 1."""
-
-    key: str
-    verdict_id: VerdictId
-    size_share: float
-    draw_index: int
-
-
 class Drawing(NamedTuple):
     """Statements in order.
 
@@ -105,16 +97,6 @@ class Drawing(NamedTuple):
     name: str
     frame: str
     statements: list[DrawnStatement]
-
-    def describe(self, statement: DrawnStatement) -> dict[str, Any]:
-        if self.name == DISPUTED:  # such labels have no drawing
-            return {"adjudicated": True}
-        return {
-            "draw": self.name,
-            "frame": self.frame,
-            "size_share": statement.size_share,
-            "draw_index": statement.draw_index,
-        }
 
 
 def draw_statements(
@@ -137,15 +119,22 @@ def draw_statements(
         strata = slices * len(keys) + np.unique(strata, return_inverse=True)[1]
     taken, turns = draw(sizes, strata, count, seed)
     shares = sizes / sizes.sum()
-    statements = []
-    for number, draw_index in zip(taken.tolist(), turns.tolist(), strict=True):
-        key = keys[number]
-        share = float(shares[number])
-        statements.append(DrawnStatement(key, verdict_ids[key], share, draw_index))
     # In single precision, because the last bits of the sum differ between machines.
     digest = hashlib.sha256(shares.astype("<f4").tobytes()).hexdigest()[:_NAME_DIGITS]
     name = str(DrawingName(seed, tuple(frames), digest, by))
-    return Drawing(name, hash_frames(frames.values()), statements)
+    drawing = Drawing(name, hash_frames(frames.values()), [])
+    for number, draw_index in zip(taken.tolist(), turns.tolist(), strict=True):
+        key = keys[number]
+        statement = DrawnStatement(
+            key=key,
+            **verdict_ids[key]._asdict(),
+            draw=drawing.name,
+            frame=drawing.frame,
+            size_share=float(shares[number]),
+            draw_index=draw_index,
+        )
+        drawing.statements.append(statement)
+    return drawing
 
 
 def _check_drawing(count: int, seed: int) -> None:
@@ -187,7 +176,8 @@ def draw_disputed(frames: Mapping[str, UnitFrame], keys: Iterable[str]) -> Drawi
     statements = []
     for key, verdict_id in first_verdicts(frames.values()).items():
         if key in wanted:
-            statements.append(DrawnStatement(key, verdict_id, size_share=0.0, draw_index=0))
+            verdict = verdict_id._asdict()
+            statements.append(DrawnStatement(key=key, **verdict, adjudicated=True))
     return Drawing(DISPUTED, "", statements)
 
 

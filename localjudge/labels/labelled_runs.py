@@ -11,14 +11,12 @@ from itertools import chain
 
 from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import DrawnStatement
 from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.run_labels import check_labels_allowed, read_run_labels
 from localjudge.labels.units import (
     UnitFrame,
-    VerdictId,
     statement_keys,
     unit_frames,
     verdicts_at,
@@ -26,7 +24,13 @@ from localjudge.labels.units import (
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import LabelSavings
-from localjudge.run_directory.label_rows import LABELS, LabelRow, stored_labels
+from localjudge.run_directory.label_rows import (
+    LABELS,
+    DrawnStatement,
+    LabelRow,
+    VerdictId,
+    stored_labels,
+)
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Label

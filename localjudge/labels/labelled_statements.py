@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.units import VerdictId, unit_frames
-from localjudge.run_directory.label_rows import LabelRow, stored_labels
+from localjudge.labels.units import unit_frames
+from localjudge.run_directory.label_rows import LabelRow, VerdictId, stored_labels
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord, cached_by_run
 from localjudge.types import Label, Record

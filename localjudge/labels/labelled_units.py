@@ -19,11 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import DrawnStatement
 from localjudge.labels.units import UnitFrame
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
-from localjudge.run_directory.label_rows import LabelRow
+from localjudge.run_directory.label_rows import DrawnStatement, LabelRow
 from localjudge.stats.agreement import mcnemar_test
 from localjudge.stats.corrected import (
     STRATA,
@@ -65,7 +64,7 @@ def sampling_weights(
         if not statements:
             continue
         shares = np.array([drawn.size_share for drawn in statements])
-        probabilities = inclusion_probabilities(shares, statements[-1].draw_index).tolist()
+        probabilities = inclusion_probabilities(shares, statements[-1].turn).tolist()
         for drawn, probability in zip(statements, probabilities, strict=True):
             weights[drawn.key] += len(statements) / count / probability
     return dict(weights)

@@ -241,17 +241,16 @@ class Labelling:
     def _keep(self, row: SheetRow, label: Decision) -> None:
         drawn = next(drawn for drawn in self._drawing.statements if drawn.key == row["label_id"])
         decision = LabelRow(
-            key=drawn.key,
-            **{name: row[name] for name in ("sample_id", "metric", "position", "text")},
+            **vars(drawn),
+            text=row["text"],
             human=label,
             annotator=self.annotator,
             when=now(precise=True),
             way="terminal",
             evidence_seen=self._evidence_seen(row),
-            **self._drawing.describe(drawn),
         )
         read_at = datetime.now(UTC)
-        rows = carry_over(self._drawing, drawn.draw_index, self._decisions)
+        rows = carry_over(self._drawing, drawn.turn, self._decisions)
         rows += self._decisions.in_order([decision], read_at)
         append_labels(self.source.directory, rows)
         self._decisions = Decisions([*self._decisions.rows, *rows])

@@ -18,7 +18,7 @@ from localjudge.labels.label_sheet import SheetLabel
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.matched_labels import carry_over
 from localjudge.labels.units import UnitFrame, first_verdicts
-from localjudge.run_directory.label_rows import Decision, LabelRow, now
+from localjudge.run_directory.label_rows import Decision, DrawnStatement, LabelRow, now
 from localjudge.words import escape_formula, numbered
 
 _SHOWN = 3
@@ -46,14 +46,15 @@ def match_sheet(
         key = label.label_id
         if key not in texts:
             continue
-        of_drawing = drawn.get((label.draw or "", key), {})
-        last_row = stored.get((key, label.annotator or "", "adjudicated" in of_drawing))
+        statement = drawn.get((label.draw or "", key))
+        if statement is None:
+            statement = DrawnStatement(key=key, **verdict_ids[key]._asdict())
+        last_row = stored.get((key, label.annotator or "", statement.adjudicated))
         is_empty = label.human is None and not label.when and not label.is_undecidable
-        if is_empty and not _from_sheet(last_row, of_drawing.get("draw"), decisions):
+        if is_empty and not _from_sheet(last_row, statement.draw, decisions):
             continue
-        statement_values = {"key": key, **verdict_ids[key]._asdict(), "text": texts[key]}
-        label_values = _describe_label(label, last_row, when)
-        rows.append(LabelRow.model_validate({**statement_values, **label_values, **of_drawing}))
+        decision = _describe_label(label, last_row, when)
+        rows.append(LabelRow(**vars(statement), text=texts[key], **decision))
     if not rows:
         raise DataError("the file has no labels yet", hint="fill in the column human with 1 or 0")
     return carried_over, rows, damaged
@@ -61,8 +62,8 @@ def match_sheet(
 
 def _find_drawings(
     frames: Mapping[str, UnitFrame], sheet: Sequence[SheetLabel], count: int, decisions: Decisions
-) -> tuple[dict[tuple[str, str], dict[str, Any]], list[LabelRow]]:
-    """Return the drawing of each drawn statement, by drawing and key, and carried-over decisions.
+) -> tuple[dict[tuple[str, str], DrawnStatement], list[LabelRow]]:
+    """Return the drawn statements by drawing and key, and carried-over decisions.
 
     `count` is the number of statements in the run.
     """
@@ -72,7 +73,7 @@ def _find_drawings(
             keys = labelled.setdefault(label.draw, set())
             if label.human is not None:
                 keys.add(label.label_id)
-    drawn: dict[tuple[str, str], dict[str, Any]] = {}
+    drawn: dict[tuple[str, str], DrawnStatement] = {}
     carried_over: list[LabelRow] = []
     for name in sorted(labelled):
         drawing = draw_again(name, frames, count)
@@ -80,9 +81,9 @@ def _find_drawings(
             continue
         last = 0
         for statement in drawing.statements:
-            drawn[name, statement.key] = drawing.describe(statement)
+            drawn[name, statement.key] = statement
             if statement.key in labelled[name]:
-                last = max(last, statement.draw_index)
+                last = max(last, statement.turn)
         carried_over += carry_over(drawing, last, decisions)
     return drawn, carried_over
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import (
-    Drawing,
-    DrawnStatement,
-    draw_again,
-    drawn_metrics,
+from localjudge.labels.drawing import Drawing, draw_again, drawn_metrics
+from localjudge.labels.units import UnitFrame, statement_keys, unit_frames
+from localjudge.run_directory.label_rows import (
+    PLACE_IN_DRAWING,
+    LabelRow,
+    planned_statements,
+    stored_labels,
 )
-from localjudge.labels.units import UnitFrame, VerdictId, statement_keys, unit_frames
-from localjudge.run_directory.label_rows import LabelRow, planned_statements, stored_labels
 from localjudge.run_directory.run_record import RunRecord, cached_by_run
 
 _NameAndFrame = tuple[str, str]
@@ -34,7 +34,7 @@ class MatchedLabels(NamedTuple):
     directory: Path
     frames: dict[str, UnitFrame]
     decisions: Decisions
-    drawings: dict[str, list[list[DrawnStatement]]]
+    drawings: dict[str, list[list[LabelRow]]]
     undrawn: int
     passed_over: Set[str]
     planned: tuple[Set[str], ...]
@@ -118,34 +118,30 @@ def _match(
     )
 
 
-def drawn_statements(
-    rows: Iterable[LabelRow],
-) -> dict[_NameAndFrame, dict[str, DrawnStatement]]:
-    """Return the statements of each drawing that have a row, by key."""
-    drawn: dict[_NameAndFrame, dict[str, DrawnStatement]] = defaultdict(dict)
+def drawn_statements(rows: Iterable[LabelRow]) -> dict[_NameAndFrame, dict[str, LabelRow]]:
+    """Return the last row of each statement of each drawing, by key."""
+    drawn: dict[_NameAndFrame, dict[str, LabelRow]] = defaultdict(dict)
     for row in rows:
-        if row.draw and row.frame and row.size_share and row.draw_index:
-            verdict_id = VerdictId(row.sample_id, row.metric, row.position)
-            statement = DrawnStatement(row.key, verdict_id, row.size_share, row.draw_index)
-            drawn[row.draw, row.frame][row.key] = statement
+        if row.is_drawn:
+            drawn[row.draw or "", row.frame or ""][row.key] = row
     return dict(drawn)
 
 
 def labelled_drawings(
     decisions: Decisions, frames: Mapping[str, UnitFrame]
-) -> dict[str, list[list[DrawnStatement]]]:
+) -> dict[str, list[list[LabelRow]]]:
     """Return the labelled statements of each drawing of these frames.
 
     They are by metric and in drawing order. A metric uses only drawings that include it, because
     others could not reach all of its statements.
     """
     drawn = drawn_statements(decisions.rows)
-    drawings: dict[str, list[list[DrawnStatement]]] = {metric: [] for metric in frames}
+    drawings: dict[str, list[list[LabelRow]]] = {metric: [] for metric in frames}
     drawing_of_answer: dict[tuple[str, str, str], _NameAndFrame] = {}
     for row in decisions.rows:
-        if row.draw and row.frame and row.size_share and row.draw_index:
+        if row.is_drawn:
             answer = (row.key, row.annotator, row.when)
-            drawing_of_answer.setdefault(answer, (row.draw, row.frame))
+            drawing_of_answer.setdefault(answer, (row.draw or "", row.frame or ""))
     begun = list(dict.fromkeys(drawing_of_answer.values()))
     for name, frame in begun:
         metrics = drawn_metrics(name, frame, frames)
@@ -153,7 +149,7 @@ def labelled_drawings(
             continue
         statements = drawn[name, frame].values()
         labelled = [statement for statement in statements if statement.key in decisions.human]
-        labelled.sort(key=lambda statement: (statement.draw_index, statement.key))
+        labelled.sort(key=lambda statement: (statement.turn, statement.key))
         for metric in metrics:
             by_key = frames[metric].by_key
             drawings[metric].append([each for each in labelled if each.key in by_key])
@@ -187,12 +183,12 @@ def list_passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> s
         last = 0
         for key, statement in statements.items():
             if first_drawing[key] == (name, frame) and key in decisions.human:
-                last = max(last, statement.draw_index)
+                last = max(last, statement.turn)
         if not last:
             continue
         drawing = draw_again(name, frames, last)
         if drawing is not None and drawing.frame == frame:
-            shown.update(each.key for each in drawing.statements if each.draw_index <= last)
+            shown.update(each.key for each in drawing.statements if each.turn <= last)
     return shown - decisions.human.keys()
 
 
@@ -206,8 +202,9 @@ def carry_over(drawing: Drawing, draw_index: int, decisions: Decisions) -> list[
     stored = drawn_statements(decisions.rows).get((drawing.name, drawing.frame), {})
     rows = []
     for statement in drawing.statements:
-        is_earlier = statement.draw_index < draw_index
+        is_earlier = statement.turn < draw_index
         if is_earlier and statement.key not in stored and statement.key in labels:
             label = labels[statement.key]
-            rows.append(label.model_copy(update=drawing.describe(statement)))
+            place = {name: getattr(statement, name) for name in PLACE_IN_DRAWING}
+            rows.append(label.model_copy(update=place))
     return rows

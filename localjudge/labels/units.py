@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 
 from localjudge.labels.shown_texts import find_metrics, statement_key
+from localjudge.run_directory.label_rows import VerdictId
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import column_values, unknown_sample
@@ -30,14 +31,6 @@ from localjudge.types import Sample, Scored
 
 ShareOf = Literal["ones", "zeros"]
 _Key = TypeVar("_Key")
-
-
-class VerdictId(NamedTuple):
-    """A verdict of a run: its sample, metric and position among the sample's verdicts."""
-
-    sample_id: str
-    metric: str
-    position: int
 
 
 class _SampleUnits(NamedTuple):

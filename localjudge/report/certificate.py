@@ -66,7 +66,7 @@ _OWN_FILES = (
 _STYLES = ("base.css", "certificate.css")
 _JUDGED_FIELDS = ("response", "reference", "retrieved_contexts")
 _LETTERS_OF_TITLE = 120
-_ROOM = {"MOST": 6, "FEW": 4}
+_ROOM: dict[str, Any] = {"MOST": 6, "FEW": 4}
 """Entries of the longer and shorter lists on the page."""
 
 

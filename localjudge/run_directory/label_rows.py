@@ -44,6 +44,7 @@ _CHUNK_BYTES = 1 << 20
 Way = Literal["terminal", "sheet", "page"]
 Decision = Label | Literal["?"] | None
 EvidenceSeen = Literal["opened", "shown"]
+PLACE_IN_DRAWING = ("draw", "frame", "size_share", "draw_index")
 
 
 def _in_utc(when: str) -> str:
@@ -56,23 +57,53 @@ def _in_utc(when: str) -> str:
         raise ValueError("not a time in UTC") from error
 
 
-class LabelRow(Record):
-    """One decision of an annotator on a statement."""
+class VerdictId(NamedTuple):
+    """A verdict of a run: its sample, metric and position among the sample's verdicts."""
+
+    sample_id: str
+    metric: str
+    position: int
+
+
+class DrawnStatement(Record):
+    """A statement to label: its key, its first verdict, and its place in a drawing, if it has one.
+
+    `adjudicated`: it has labels of several annotators, between which the next one decides.
+    """
 
     key: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
     sample_id: str
     metric: str
     position: Place
-    text: str
-    human: Decision
-    annotator: Annotated[str, AfterValidator(clean)]
-    when: Annotated[str, AfterValidator(_in_utc)]
-    way: Way
     draw: str | None = None
     frame: str | None = None
     size_share: Share | None = None
     draw_index: Annotated[int, Field(ge=1, le=MAX_POINTS)] | None = None
     adjudicated: bool = False
+
+    @property
+    def verdict_id(self) -> VerdictId:
+        return VerdictId(self.sample_id, self.metric, self.position)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the chance of being drawn is known."""
+        return bool(self.draw and self.frame and self.size_share and self.draw_index)
+
+    @property
+    def turn(self) -> int:
+        """The number of points until it was drawn, 0 if it was not."""
+        return self.draw_index or 0
+
+
+class LabelRow(DrawnStatement):
+    """A statement with one decision of an annotator: a row of the file."""
+
+    text: str
+    human: Decision
+    annotator: Annotated[str, AfterValidator(clean)]
+    when: Annotated[str, AfterValidator(_in_utc)]
+    way: Way
     by_order: bool = False
     planned: Annotated[int, Field(ge=1)] | None = None
     evidence_seen: EvidenceSeen | None = None
@@ -117,6 +148,12 @@ def planned_statements(rows: Sequence[LabelRow]) -> frozenset[str]:
 
 
 _ROWS = TypeAdapter(LabelRow)
+_KEYS = (
+    *("key", "sample_id", "metric", "position", "text", "human", "annotator", "when", "way"),
+    *PLACE_IN_DRAWING,
+)
+"""Keys of each row, in the order of the file."""
+_KEYS_IF_SET = ("adjudicated", "by_order", "planned", "evidence_seen")
 
 
 class LabelFile(NamedTuple):
@@ -211,13 +248,7 @@ def _format_rows(rows: Sequence[LabelRow], labels: LabelFile) -> bytes:
     if not labels.is_ended:
         lines.append(b"\n")
     for row in rows:
-        missing_fields = set()
-        for name in ("adjudicated", "by_order"):
-            if not getattr(row, name):
-                missing_fields.add(name)
-        for name in ("planned", "evidence_seen"):
-            if getattr(row, name) is None:
-                missing_fields.add(name)
-        values = row.model_dump(exclude=missing_fields)
+        values = {name: getattr(row, name) for name in _KEYS}
+        values |= {name: getattr(row, name) for name in _KEYS_IF_SET if getattr(row, name)}
         lines.append(json_line(values).encode())
     return b"".join(lines)
