@@ -28,8 +28,7 @@ from localjudge.judging.metric_choice import requested_names
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import checked
 from localjudge.labels.judge_comparison import calibrate_judges
-from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
-from localjudge.labels.labelled_runs import read_labelled_runs
+from localjudge.labels.labelled_runs import JudgeAnswers, LabelledQuestion, read_labelled_runs
 from localjudge.labels.labelled_texts import LabelledText, hash_content, read_labelled_texts
 from localjudge.labels.units import verdicts_at
 from localjudge.metrics import catalog

@@ -153,9 +153,9 @@ def _compare_judges(baseline: RunRecord, run: RunRecord) -> list[Difference]:
     unshared = baseline.summary.metrics.keys() ^ run.summary.metrics.keys()
     ignored = [f"metrics.{name}." for name in unshared]
     changes = []
-    if (before.jury or after.jury) and _is_part_of_other(
-        before.answering_judges, after.answering_judges
-    ):
+    shared = [judge for judge in before.answering_judges if judge in after.answering_judges]
+    fewest = min(len(before.answering_judges), len(after.answering_judges))
+    if (before.jury or after.jury) and len(shared) >= fewest:  # one is a part of the other
         ignored += _ONE_JUDGE
         old_name = baseline.summary.judge.name
         new_name = run.summary.judge.name
@@ -165,12 +165,6 @@ def _compare_judges(baseline: RunRecord, run: RunRecord) -> list[Difference]:
         if not change.ingredient.startswith(tuple(ignored)):
             changes.append(change)
     return changes
-
-
-def _is_part_of_other(before: Sequence[object], after: Sequence[object]) -> bool:
-    """Return whether all judges of one run are judges of the other."""
-    shared = [judge for judge in before if judge in after]
-    return len(shared) >= min(len(before), len(after))
 
 
 class _BothRuns:

@@ -172,8 +172,7 @@ def correct_difference(
     people = []
     for human in decisions.by_annotator(labelled).values():
         people.append(_units_at_look(both, before, after, human))
-    update = _count_used_labels(people[0])
-    update["planned"] = _count_planned(both, people[0])
+    update = _count_used_labels(both, people[0])
     shared = len(labelled_before & labelled_after)
     if not update["labels_before"]:
         update["remark"] = _explain_adding_labels(
@@ -188,10 +187,20 @@ def correct_difference(
     return corrected.model_copy(update=update)
 
 
-def _count_used_labels(units: tuple[LabelledUnits, LabelledUnits, Look]) -> dict[str, Any]:
-    """Return the fields with the numbers of labels that count at the look of both runs."""
+def _count_used_labels(
+    both: tuple[MatchedLabels, MatchedLabels], units: tuple[LabelledUnits, LabelledUnits, Look]
+) -> dict[str, Any]:
+    """Return the fields with the numbers of labels that count at the look of both runs.
+
+    `planned` labels were planned for each run, None without a plan of both.
+    """
     before, after, look = units
+    planned_sets = both[0].planned  # of both runs
+    numbers = []
+    for labelled in (before, after):
+        numbers.append(len(find_planned(labelled.frame, planned_sets, labelled.labelled)))
     return {
+        "planned": min(numbers) or None,
         "labels_before": len(before.counted),
         "labels_after": len(after.counted),
         "labels": len(before.counted | after.counted),
@@ -236,17 +245,6 @@ def _units_at_look(
     units_before = label_before(planned_sets, labels_before)
     units_after = label_after(planned_sets, labels_after)
     return units_before, units_after, look
-
-
-def _count_planned(
-    both: tuple[MatchedLabels, MatchedLabels], units: tuple[LabelledUnits, LabelledUnits, Look]
-) -> int | None:
-    """Return the number of labels that were planned for each run, None without a plan of both."""
-    planned_sets = both[0].planned  # of both runs
-    numbers = []
-    for labelled in units[:2]:
-        numbers.append(len(find_planned(labelled.frame, planned_sets, labelled.labelled)))
-    return min(numbers) or None
 
 
 def _cover(

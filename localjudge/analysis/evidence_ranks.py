@@ -117,15 +117,17 @@ def _statements_by_sample(run: RunRecord) -> Iterator[tuple[Sample, Iterator[Ver
 
     Raises RunDirectoryError for statements of a sample that is not stored, or in another order.
     """
-    statements = filter(_is_counted, run.iter_verdicts_with_evidence())
+    statements = (
+        verdict
+        for verdict in run.iter_verdicts_with_evidence()
+        if verdict.unit == "statement"
+        and verdict.source in _SOURCES
+        and verdict.against in _SEARCHED_EVERYWHERE
+        and verdict.label is not None
+    )
     samples = run.iter_samples()
     for sample_id, of_sample in groupby(statements, key=lambda verdict: verdict.sample_id):
         sample = next((sample for sample in samples if sample.id == sample_id), None)
         if sample is None:
             raise unknown_sample(run, sample_id)
         yield sample, of_sample
-
-
-def _is_counted(verdict: VerdictRow) -> bool:
-    is_statement = verdict.unit == "statement" and verdict.source in _SOURCES
-    return is_statement and verdict.against in _SEARCHED_EVERYWHERE and verdict.label is not None

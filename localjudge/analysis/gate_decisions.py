@@ -271,6 +271,7 @@ def count_labels_to_decide(
     labels = corrected.labels
     look = labels
     planned = None
+    half_width = None
     if isinstance(corrected, CorrectedDifference):
         # A difference uses equal numbers of labels of each run, which may share a statement.
         look = corrected.look
@@ -283,19 +284,11 @@ def count_labels_to_decide(
         planned = labels
     statements_of_look = round(corrected.statements * look / labels)
     needed = labels_needed(mean, judge, threshold, look, statements_of_look, planned)
-    if needed is None and _decides_with_all_labels(threshold, mean, corrected):
-        return corrected.statements
-    return needed and round(needed * labels / look)
-
-
-def _decides_with_all_labels(threshold: float, mean: Mean, corrected: Corrected) -> bool:
-    """Return whether labels of all statements would decide a difference by joint labels.
-
-    Its interval is then an ordinary one.
-    """
-    if not isinstance(corrected, CorrectedDifference) or corrected.half_width_of_all is None:
-        return False
-    return abs(mean.mean - threshold) > corrected.half_width_of_all
+    if needed is not None:
+        return round(needed * labels / look)
+    if half_width is not None and abs(mean.mean - threshold) > half_width:
+        return corrected.statements  # with labels of all, the interval is an ordinary one
+    return None
 
 
 def _list_warnings(labels: RunLabels | None) -> Sequence[str]:

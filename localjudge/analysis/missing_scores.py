@@ -61,7 +61,11 @@ def missing_scores(run: RunRecord, metrics: Collection[str] | None = None) -> li
     names: Collection[str] = run.summary.metrics.keys()
     if metrics is not None:
         names = metrics
-    if not _has_missing(run, names):
+    missing_of = 0
+    for name, summary in run.summary.metrics.items():
+        if name in names:
+            missing_of += summary.undefined + summary.failed
+    if not missing_of:
         return []
     counts: Counter[_Group] = Counter()
     examples: dict[_Group, str] = {}
@@ -80,14 +84,6 @@ def missing_scores(run: RunRecord, metrics: Collection[str] | None = None) -> li
         )
         groups.append(missing)
     return groups
-
-
-def _has_missing(run: RunRecord, metrics: Collection[str]) -> bool:
-    """Return whether a metric has missing scores, without reading them."""
-    for name, summary in run.summary.metrics.items():
-        if name in metrics and (summary.undefined or summary.failed):
-            return True
-    return False
 
 
 def _find_advice(reason: str) -> str | None:

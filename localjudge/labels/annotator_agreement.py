@@ -115,9 +115,14 @@ def compute_agreement(
         if pair is not None:
             pairs.append(pair)
     pairs.sort(key=lambda pair: -pair.statements)
+    shares_of_equal_pairs = []
+    for labels_of_statement in ratings:
+        count = len(labels_of_statement)
+        ones = sum(labels_of_statement)
+        shares_of_equal_pairs.append(1 - 2 * ones * (count - ones) / (count * (count - 1)))
     return Agreement(
         statements=len(shared),
-        share=fmean(map(_share_equal_pairs, shared)),
+        share=fmean(shares_of_equal_pairs),
         alpha=alpha,
         disputed=sum(map(is_disputed, shared)),
         settled=settled,
@@ -128,13 +133,6 @@ def compute_agreement(
 def is_disputed(labels: Mapping[str, Label]) -> bool:
     """Return whether annotators gave a statement different labels."""
     return len(set(labels.values())) > 1
-
-
-def _share_equal_pairs(labels: Mapping[str, Label]) -> float:
-    """Return the share of pairs of annotators with equal labels, of all pairs of the statement."""
-    count = len(labels)
-    ones = sum(labels.values())
-    return 1 - 2 * ones * (count - ones) / (count * (count - 1))
 
 
 def _compare_pair(

@@ -37,7 +37,6 @@ from localjudge.stats.corrected import (
     labels_saved,
 )
 from localjudge.stats.interval import Mean, NoMean
-from localjudge.stats.planned_looks import Look
 from localjudge.types import Record
 from localjudge.words import numbered, percent
 
@@ -327,16 +326,14 @@ def _estimate_mean(people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
     fields["labels_alone"] = covering(alones)
     fields["ppi_lambda"] = mean.ppi_lambda
     if mean.ci95 is None:
-        fields["remark"] = cannot_correct(first.frame) or _why_no_interval(first.look)
+        shortage = "too few labels for an interval"
+        if first.look.confidence is not None:
+            groups = f"fewer than {MIN_CLUSTERS} samples (or groups of samples)"
+            shortage = f"{groups} have labels: no interval"
+        fields["remark"] = cannot_correct(first.frame) or shortage
     elif not saved:
         fields["remark"] = NO_SAVING
     return fields
-
-
-def _why_no_interval(look: Look) -> str:
-    if look.confidence is None:
-        return "too few labels for an interval"
-    return f"fewer than {MIN_CLUSTERS} samples (or groups of samples) have labels: no interval"
 
 
 def cannot_correct(frame: UnitFrame) -> str | None:

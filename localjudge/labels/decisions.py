@@ -16,7 +16,7 @@ The times between decisions also tell how long a label takes.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
@@ -61,19 +61,21 @@ class Decisions:
         for row in in_file_order:
             self._spellings.setdefault(fold(row.annotator), row.annotator)
         respelled = [self._respell(row) for row in in_file_order]
-        moments = _find_moments(respelled)
         self._last_moments: dict[_Role, datetime] = {}
-        for row, moment in zip(respelled, moments, strict=True):
+        moments: list[datetime] = []
+        for row in respelled:
             role = _role(row)
-            self._last_moments[role] = max(moment, self._last_moments.get(role, moment))
+            moment = row.moment
+            last = self._last_moments.get(role, moment)
+            if row.by_order:  # it counts after the rows before it
+                moment = max(moment, last)
+            self._last_moments[role] = max(moment, last)
+            moments.append(moment)
         order = sorted(range(len(respelled)), key=moments.__getitem__)
-        self.rows = [respelled[place] for place in order]
+        self.rows = [respelled[number] for number in order]
         self.answers = _latest_answers(row for row in self.rows if not row.adjudicated)
         self.adjudications = _latest_answers(row for row in self.rows if row.adjudicated)
-        self.labels = self._find_labels()
-        self.settled = self._find_settled()
-        self.human = self._average_labels()
-        self.annotators = self._count_labels()
+        self._settle()
 
     def spell(self, annotator: str) -> str:
         """Return the name of an annotator as their first row spells it."""
@@ -90,43 +92,31 @@ class Decisions:
             marked.append(row.model_copy(update={"by_order": by_order}))
         return marked
 
-    def _find_labels(self) -> dict[str, dict[str, Label]]:
-        """Return the labels of each statement; without any, its latest adjudicated label."""
-        labels = {key: _drop_undecided(answers) for key, answers in self.answers.items()}
+    def _settle(self) -> None:
+        """Find the labels of each statement; without any, its latest adjudicated label."""
+        self.labels = {key: _drop_undecided(answers) for key, answers in self.answers.items()}
+        self.settled: dict[str, tuple[str, Label]] = {}
         for key, answers in self.adjudications.items():
             adjudicated = list(_drop_undecided(answers).items())
-            if adjudicated and not labels.get(key):
-                labels[key] = dict(adjudicated[-1:])
-        return labels
+            if adjudicated and not self.labels.get(key):
+                self.labels[key] = dict(adjudicated[-1:])
+            if adjudicated:
+                self.settled[key] = adjudicated[-1]
+        self.human: dict[str, float] = {}
+        counts: Counter[str] = Counter()
+        for key, labels in self.labels.items():
+            counts.update(labels.keys())
+            if labels:
+                self.human[key] = sum(labels.values()) / len(labels)
+        for key, (_, label) in self.settled.items():
+            self.human[key] = float(label)
+        self.annotators = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def _respell(self, row: LabelRow) -> LabelRow:
         spelling = self.spell(row.annotator)
         if row.annotator == spelling:
             return row
         return row.model_copy(update={"annotator": spelling})
-
-    def _find_settled(self) -> dict[str, tuple[str, Label]]:
-        settled: dict[str, tuple[str, Label]] = {}
-        for key, answers in self.adjudications.items():
-            labels = list(_drop_undecided(answers).items())
-            if labels and self.labels.get(key):
-                settled[key] = labels[-1]
-        return settled
-
-    def _average_labels(self) -> dict[str, float]:
-        human: dict[str, float] = {}
-        for key, labels in self.labels.items():
-            if labels:
-                human[key] = sum(labels.values()) / len(labels)
-        for key, (_, label) in self.settled.items():
-            human[key] = float(label)
-        return human
-
-    def _count_labels(self) -> dict[str, int]:
-        counts: Counter[str] = Counter()
-        for labels in self.labels.values():
-            counts.update(labels.keys())
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def count_annotators(self, keys: Iterable[str]) -> int:
         """Return how many annotators have labelled one of these statements."""
@@ -201,20 +191,6 @@ class Decisions:
 
 def _role(row: LabelRow) -> _Role:
     return row.key, row.annotator, row.adjudicated
-
-
-def _find_moments(rows: Sequence[LabelRow]) -> list[datetime]:
-    """Return the moment from which each row counts: its time, or by order not before others."""
-    last: dict[_Role, datetime] = {}
-    moments: list[datetime] = []
-    for row in rows:
-        role = _role(row)
-        moment = row.moment
-        if row.by_order:
-            moment = max(moment, last.get(role, moment))
-        last[role] = max(moment, last.get(role, moment))
-        moments.append(moment)
-    return moments
 
 
 def _latest_answers(rows: Iterable[LabelRow]) -> Answers:

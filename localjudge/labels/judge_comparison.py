@@ -19,7 +19,7 @@ import numpy as np
 
 from localjudge.errors import DataError
 from localjudge.labels.judge_figures import judge_figures
-from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
+from localjudge.labels.labelled_runs import JudgeAnswers, LabelledQuestion
 from localjudge.labels.recommended_uses import admit_by_labels
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import Calibration, LabelsUsed

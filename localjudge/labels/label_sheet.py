@@ -382,8 +382,6 @@ def _read_cell(value: Any) -> Any:
         return value
     if not value.strip():
         return None
-    return _NOT_UTF8.sub(_decode_western, value)
-
-
-def _decode_western(match: re.Match[str]) -> str:
-    return match[0].encode(errors="surrogateescape").decode("cp1252", "replace")
+    return _NOT_UTF8.sub(
+        lambda match: match[0].encode(errors="surrogateescape").decode("cp1252", "replace"), value
+    )

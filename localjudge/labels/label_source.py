@@ -11,11 +11,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localjudge.errors import InputError
-from localjudge.labels.closest_sentences import ClosestSentence, closest_sentences
 from localjudge.labels.drawing import Drawing
 from localjudge.labels.label_sheet import SheetRow
 from localjudge.labels.run_labels import check_labels_allowed
-from localjudge.labels.shown_texts import find_metrics, shown_texts, split_answer
+from localjudge.labels.shown_texts import (
+    ClosestSentence,
+    closest_sentences,
+    find_metrics,
+    shown_texts,
+    split_answer,
+)
 from localjudge.labels.units import UnitFrame, first_verdicts, unit_frames, verdicts_at
 from localjudge.run_directory.label_rows import DrawnStatement, VerdictId
 from localjudge.run_directory.result_rows import VerdictRow

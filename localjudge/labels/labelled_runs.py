@@ -4,14 +4,20 @@ All runs share the labels of equal statements:
 
     run A   labels of statements 1 to 60 ──┐
     run B   no labels                      ├── attribution: 60 labels, answers of both judges
+
+    key           label   judge A    judge B
+    statement 1   1       p = .81    p = .93
+    statement 2   0       p = .34    failed
+
+The key of a statement is the hash of its texts, or names its place in a run over labelled texts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
+from typing import Any, NamedTuple
 
 from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.run_labels import check_labels_allowed, read_run_labels
@@ -32,6 +38,7 @@ from localjudge.run_directory.label_rows import (
     stored_labels,
 )
 from localjudge.run_directory.request_keys import canonical_sha256
+from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Label
 from localjudge.words import call, numbered
@@ -39,6 +46,58 @@ from localjudge.words import call, numbered
 _TIE = 0.5
 _Drawings = Mapping[str, Sequence[Sequence[DrawnStatement]]]
 """Drawings by metric."""
+
+
+class JudgeAnswers(NamedTuple):
+    """A judge's answers to the labelled statements.
+
+    `savings` are those in the corrected mean with most labels.
+    """
+
+    run: RunRecord
+    verdicts: Mapping[str, VerdictRow]
+    savings: LabelSavings | None = None
+
+    def probability(self, key: str) -> float | None:
+        """Return the probability of 1 for a statement, None if the judge gave none."""
+        verdict = self.verdicts.get(key)
+        if verdict is None:
+            return None
+        return verdict.p_yes
+
+
+class LabelledQuestion(NamedTuple):
+    """Labels of one question with each judge's answers.
+
+    `labels`, `weights` (numbers of statements that each label represents) and `clusters` have the
+    same keys. `labels_used` has fields of `LabelsUsed`.
+    """
+
+    name: str
+    labels: Mapping[str, Label]
+    weights: Mapping[str, float]
+    clusters: Mapping[str, str]
+    judges: Sequence[JudgeAnswers]
+    labels_used: Mapping[str, Any]
+    remarks: tuple[str, ...] = ()
+
+    def shared_keys(self) -> list[str]:
+        """Return the labelled statements with a probability by every judge.
+
+        Raises DataError without any.
+        """
+        keys = []
+        for key in self.labels:
+            if all(judge.probability(key) is not None for judge in self.judges):
+                keys.append(key)
+        if keys:
+            return keys
+        advice = "check its failures"
+        several = "several judges are measured on statements that all of them judged"
+        raise DataError(
+            f"the judge gave no labelled statement a probability in {self.judges[0].run.directory}",
+            hint=f"{advice}; {several}",
+        )
 
 
 def read_labelled_runs(
@@ -138,16 +197,11 @@ def _read_question(
     drawn = _weigh_statements(list(chain.from_iterable(frames)), decisions, drawings)
     weights = {key: drawn.get(key, 1.0) for key in labels}
     labels_and_weights = {key: (label, weights[key]) for key, label in labels.items()}
-    labels_used = {
-        "file": ", ".join(_label_files(runs)),
+    labels_used = _describe_files(runs) | {
         "sha256": canonical_sha256(labels_and_weights),
-        "shape": "verdicts",
         "unlabelled": len(tied),
-        "clustered_by": _name_clusters(runs[0]),
     }
-    undrawn = len(labels.keys() - drawn.keys())
-    with_evidence = len(_keys_with_evidence(decisions) & labels.keys())
-    remarks = tuple(_remark_on_labels(len(labels), undrawn, with_evidence))
+    remarks = tuple(_remark_on_labels(labels.keys(), drawn.keys(), decisions))
     return LabelledQuestion(question, labels, weights, clusters, judges, labels_used, remarks)
 
 
@@ -172,17 +226,18 @@ def _require_shared(
     raise DataError(problem, hint=hint)
 
 
-def _keys_with_evidence(decisions: Decisions) -> set[str]:
-    """Return the statements that an annotator labelled with the evidence open."""
-    return {row.key for row in decisions.rows if row.evidence_seen and row.human in (0, 1)}
-
-
-def _remark_on_labels(labels: int, undrawn: int, with_evidence: int) -> Iterator[str]:
+def _remark_on_labels(labels: Set[str], drawn: Set[str], decisions: Decisions) -> Iterator[str]:
+    """Yield remarks on labels of these statements: not drawn, or given with the evidence open."""
+    undrawn = len(labels - drawn)
     if undrawn:
-        remark = f"{undrawn} of {labels} labels were not drawn from these statements"
+        remark = f"{undrawn} of {len(labels)} labels were not drawn from these statements"
         yield f"{remark}, so each counts once"
+    with_evidence: set[str] = set()
+    for row in decisions.rows:
+        if row.evidence_seen and row.human in (0, 1) and row.key in labels:
+            with_evidence.add(row.key)
     if with_evidence:
-        remark = f"the evidence was open for {with_evidence} of {labels} labels"
+        remark = f"the evidence was open for {len(with_evidence)} of {len(labels)} labels"
         yield f"{remark}, which can lead to the judge's answer"
 
 
@@ -236,17 +291,15 @@ def _find_savings(
     return most
 
 
-def _label_files(runs: Iterable[RunRecord]) -> list[str]:
-    files = []
-    for run in runs:
-        file = run.directory / LABELS
-        if file.exists():
-            files.append(str(file))
-    return files
-
-
-def _name_clusters(run: RunRecord) -> str:
-    column = run.manifest.environment.settings.cluster_by
-    if run.cluster_of is None or not column:
-        return "the same sample"
-    return str(column)
+def _describe_files(runs: Sequence[RunRecord]) -> dict[str, str | int]:
+    """Return the files of the labels, and the column of the groups of their samples."""
+    files = [run.directory / LABELS for run in runs]
+    column = runs[0].manifest.environment.settings.cluster_by
+    clustered_by = "the same sample"
+    if runs[0].cluster_of is not None and column:
+        clustered_by = str(column)
+    return {
+        "file": ", ".join(str(file) for file in files if file.exists()),
+        "shape": "verdicts",
+        "clustered_by": clustered_by,
+    }

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Literal
 
 from localjudge.errors import InputError
-from localjudge.labels.closest_sentences import ClosestSentence, require_evidence
 from localjudge.labels.corrected_mean import cannot_correct
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.difference_frame import (
@@ -30,6 +29,7 @@ from localjudge.labels.drawing import (
 from localjudge.labels.label_sheet import CLOSEST, EVIDENCE_SEEN, PLANNED, SheetRow
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.matched_labels import carry_over
+from localjudge.labels.shown_texts import ClosestSentence, require_evidence
 from localjudge.labels.units import UnitFrame, statement_keys
 from localjudge.run_directory.label_rows import (
     Decision,
@@ -124,21 +124,18 @@ class Labelling:
             remarks.append(_slice_outlook(frames, options.by, drawn, is_first=is_first))
         if not options.disputed:
             remarks += _difference_outlook(frames)
-            remarks += self._name_other_metrics(frames)
+            others: list[str] = []
+            for name, frame in self.source.frames.items():
+                if name not in frames and frame.share_of and frame.by_key:
+                    others.append(name)
+            if others and self.source.is_joint:
+                named = option("metrics", others[0])
+                remarks.append(
+                    f"these labels are for {', '.join(frames)}; for another metric: {named}"
+                )
         if self.show_evidence and self.rows and not self.closest_sentences:
             remarks.append("no drawn statement has evidence, so none is shown")
         return remarks
-
-    def _name_other_metrics(self, frames: Mapping[str, UnitFrame]) -> list[str]:
-        """Return how to label the other metrics of a difference."""
-        others: list[str] = []
-        for name, frame in self.source.frames.items():
-            if name not in frames and frame.share_of and frame.by_key:
-                others.append(name)
-        if not others or not self.source.is_joint:
-            return []
-        named = option("metrics", others[0])
-        return [f"these labels are for {', '.join(frames)}; for another metric: {named}"]
 
     def _answered_statements(self) -> set[str]:
         """Return the statements that this annotator has answered, or another one labelled."""
@@ -280,17 +277,14 @@ def _difference_outlook(frames: Mapping[str, UnitFrame]) -> list[str]:
                 "change the difference; the others are equal in both answers and need no label"
             )
             for difference in _DIFFERENCES:
-                remarks.append(f"{name}: {_describe_need(frame, difference)}")
+                labels = labels_to_detect(frame, difference)
+                if labels is not None:
+                    need = f"about {numbered(labels, 'label')}"
+                else:
+                    questions = questions_to_detect(frame, difference)
+                    need = f"more questions: about {questions:,} like these"
+                remarks.append(f"{name}: a difference of {difference} takes {need}")
     return remarks
-
-
-def _describe_need(frame: DifferenceFrame, difference: float) -> str:
-    """Return the number of labels that would probably show a difference, or of questions."""
-    labels = labels_to_detect(frame, difference)
-    if labels is not None:
-        return f"a difference of {difference} takes about {numbered(labels, 'label')}"
-    questions = questions_to_detect(frame, difference)
-    return f"a difference of {difference} takes more questions: about {questions:,} like these"
 
 
 def _slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_first: bool) -> str:

@@ -13,7 +13,7 @@ from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import Drawing, draw_again, drawn_metrics
 from localjudge.labels.units import UnitFrame, statement_keys, unit_frames
 from localjudge.run_directory.label_rows import (
-    PLACE_IN_DRAWING,
+    DRAWING_KEYS,
     LabelRow,
     planned_statements,
     stored_labels,
@@ -205,6 +205,6 @@ def carry_over(drawing: Drawing, draw_index: int, decisions: Decisions) -> list[
         is_earlier = statement.turn < draw_index
         if is_earlier and statement.key not in stored and statement.key in labels:
             label = labels[statement.key]
-            place = {name: getattr(statement, name) for name in PLACE_IN_DRAWING}
-            rows.append(label.model_copy(update=place))
+            of_drawing = {name: getattr(statement, name) for name in DRAWING_KEYS}
+            rows.append(label.model_copy(update=of_drawing))
     return rows

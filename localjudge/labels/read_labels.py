@@ -1,7 +1,7 @@
 """Read the labels of sheets, of files saved by the labelling page, and of other runs into a run."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +22,6 @@ from localjudge.run_directory.label_rows import (
 )
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.text.folding import clean, damaged_forms, look_alikes
-from localjudge.types import Label
 from localjudge.words import numbered, option
 
 _SHOWN = 3
@@ -89,19 +88,25 @@ def read_all_labels(
         remarks: list[str] = []
         carried_over: list[LabelRow] = []
         if source in sheets:
-            labels, remarks = sheets[source]
+            labels, remarks_on_file = sheets[source]
+            remarks += remarks_on_file
             _require_answers(labels, source)
             signed[source] = _name_annotators(labels, source, annotator, decisions)
-            labels = _drop_answered_elsewhere(signed[source], _join_others(answers, source))
+            labels = _drop_answered_elsewhere(signed[source], answers, source)
             carried_over, rows, damaged = match_sheet(labelled, labels, decisions)
-            remarks = [*remarks, *_damage_remarks(damaged)]
+            if damaged:
+                changed = f"the text of {numbered(len(damaged), 'row')} was changed"
+                places = list_places(damaged)
+                remarks.append(f"{changed}, so only its label_id counts: {places}")
         else:
-            rows = _select_labels(_open_labelled(source), labelled)
+            rows = _select_labels(source, labelled)
         rows = _respell(rows, decisions)
-        new = decisions.in_order(_select_new(rows, decisions), read_at)
+        stored_values = set(map(decision_values, decisions.rows))
+        new_rows = [row for row in rows if decision_values(row) not in stored_values]
+        new = decisions.in_order(new_rows, read_at)
         later = Decisions([*decisions.rows, *carried_over, *new])
         effects = _count_effects(rows, decisions, later, signed.get(source, ()))
-        remarks = [*remarks, *_time_remarks(new), *_name_remarks(later), *_copy_remarks(later, new)]
+        remarks += [*_remarks_on_new(new, later), *_copy_remarks(later, new)]
         counts.append(LabelsRead(**effects, remarks=tuple(remarks)))
         all_carried_over += carried_over
         all_new += new
@@ -156,19 +161,14 @@ def _require_answers(sheet: Sequence[SheetLabel], source: str | Path) -> None:
         raise DataError("the file has no labels yet", hint=hint)
 
 
-def _join_others(answers: Mapping[str | Path, Set[_Answer]], source: str | Path) -> set[_Answer]:
-    """Return the answers of all sources but one."""
-    others: set[_Answer] = set()
+def _drop_answered_elsewhere(
+    sheet: Sequence[SheetLabel], answers: Mapping[str | Path, Set[_Answer]], source: str | Path
+) -> list[SheetLabel]:
+    """Return the rows without empty cells of statements that have an answer in another source."""
+    elsewhere: set[_Answer] = set()
     for name, answers_of_source in answers.items():
         if name != source:
-            others |= answers_of_source
-    return others
-
-
-def _drop_answered_elsewhere(
-    sheet: Sequence[SheetLabel], elsewhere: Set[_Answer]
-) -> list[SheetLabel]:
-    """Return the rows without empty cells of statements that have an answer elsewhere."""
+            elsewhere |= answers_of_source
     labels = []
     for label in sheet:
         if label.is_answered or _as_answer(label) not in elsewhere:
@@ -176,16 +176,13 @@ def _drop_answered_elsewhere(
     return labels
 
 
-def _open_labelled(source: str | Path) -> Path:
-    """Return the directory of a run, or of two runs with labels of both together."""
+def _select_labels(source: str | Path, labelled: LabelSource) -> list[LabelRow]:
+    """Return the labels of a run, or of two runs together, for these statements."""
     comparison = ComparisonDirectory.find(source)
     if comparison is not None:
-        return comparison.path
-    return as_run(source).directory
-
-
-def _select_labels(other: Path, labelled: LabelSource) -> list[LabelRow]:
-    """Return the labels in another directory for these statements."""
+        other = comparison.path
+    else:
+        other = as_run(source).directory
     statements = statement_keys(labelled.frames.values())
     labels = stored_labels(other)
     rows = [row for row in labels if row.key in statements]
@@ -205,12 +202,6 @@ def _respell(rows: Sequence[LabelRow], decisions: Decisions) -> list[LabelRow]:
     return respelled
 
 
-def _select_new(rows: Iterable[LabelRow], decisions: Decisions) -> list[LabelRow]:
-    """Return the rows with a decision that is not stored yet."""
-    known = set(map(decision_values, decisions.rows))
-    return [row for row in rows if decision_values(row) not in known]
-
-
 def _mark_plan(rows: list[LabelRow], sheets: Sequence[Sequence[SheetLabel]]) -> list[LabelRow]:
     """Return the rows, marked as planned if the sheets are complete.
 
@@ -224,31 +215,16 @@ def _mark_plan(rows: list[LabelRow], sheets: Sequence[Sequence[SheetLabel]]) -> 
     return [row.model_copy(update={"planned": len(rows)}) for row in rows]
 
 
-def _damage_remarks(damaged: Sequence[SheetLabel]) -> list[str]:
-    if not damaged:
-        return []
-    rows = numbered(len(damaged), "row")
-    places = list_places(damaged)
-    return [f"the text of {rows} was changed, so only its label_id counts: {places}"]
-
-
-def _time_remarks(new: Iterable[LabelRow]) -> list[str]:
-    """Return a remark for labels with a time in the future, or in place of one."""
+def _remarks_on_new(new: Iterable[LabelRow], decisions: Decisions) -> Iterator[str]:
+    """Yield remarks for labels with a time in the future, and for annotators who look alike."""
     count = sum(row.by_order for row in new)
-    if not count:
-        return []
-    labels = numbered(count, "label")
-    return [f"{labels} with a time in the future, or in place of one: the order of reading decides"]
-
-
-def _name_remarks(decisions: Decisions) -> list[str]:
-    """Return a remark for annotators with different names that look alike."""
-    remarks = []
+    if count:
+        time = f"{numbered(count, 'label')} with a time in the future, or in place of one"
+        yield f"{time}: the order of reading decides"
     for names in look_alikes(decisions.annotators)[:_MAX_REMARKS]:
         spellings = [f"{shorten_name(name)} ({shorten_name(ascii(name))})" for name in names]
         spelled = " and ".join(spellings)
-        remarks.append(f"names of annotators look alike and count as different people: {spelled}")
-    return remarks
+        yield f"names of annotators look alike and count as different people: {spelled}"
 
 
 def _copy_remarks(decisions: Decisions, new: Sequence[LabelRow]) -> list[str]:
@@ -287,25 +263,18 @@ def _count_effects(
     for row in latest.values():
         old = before.current_answer(row)
         new = after.current_answer(row)
-        effect = _name_effect(old, new, row)
-        if effect is not None:
-            counts[effect] += 1
+        if old == new is None:
+            counts["undecidable"] += row.human == "?"
+        elif old == new:
+            counts["known" if row.human == new else "older"] += 1
+        elif old is None:
+            counts["new"] += 1
+        else:
+            counts["withdrawn" if new is None else "changed"] += 1
     humans = [label.human for label in sheet]
     without = humans.count(None) - counts["withdrawn"] - counts["undecidable"]
     counts["unlabelled"] = max(0, without)
     return counts
-
-
-def _name_effect(old: Label | None, new: Label | None, row: LabelRow) -> str | None:
-    if old == new:
-        if new is None:
-            return "undecidable" if row.human == "?" else None
-        return "known" if row.human == new else "older"
-    if old is None:
-        return "new"
-    if new is None:
-        return "withdrawn"
-    return "changed"
 
 
 def _name_annotators(

@@ -115,27 +115,23 @@ def admit(skill: Skill) -> Admission:
     else:
         auc = format_interval(skill.auc)
         reasons_against_ranking = [f"AUC {auc}: the lower limit must be at least {MIN_AUC:g}"]
+    reasons_against_means = _reasons_by_accuracy(skill, "means")
+    if skill.is_biased:
+        bias = format_interval(skill.bias, "+")
+        reasons_against_means.append(f"bias {bias}: both limits must be within {_MAX_BIAS:g}")
+    flip_rate = skill.order_flip_rate
+    if flip_rate is not None and flip_rate > MAX_ORDER_FLIP_RATE:
+        changed = f"order changes {flip_rate:.2f} of the verdicts"
+        reasons_against_means.append(f"{changed}, more than {MAX_ORDER_FLIP_RATE:g}")
     reasons: dict[Use, list[str]] = {
         "ranking": reasons_against_ranking,
-        "means": _reasons_against_means(skill),
+        "means": reasons_against_means,
         "thresholds": _reasons_against_thresholds(skill),
     }
     for level, use in enumerate(USES):
         if reasons[use]:
             return Admission(USES[:level], tuple(reasons[use]))
     return Admission(USES, ())
-
-
-def _reasons_against_means(skill: Skill) -> list[str]:
-    reasons = _reasons_by_accuracy(skill, "means")
-    if skill.is_biased:
-        bias = format_interval(skill.bias, "+")
-        reasons.append(f"bias {bias}: both limits must be within {_MAX_BIAS:g}")
-    flip_rate = skill.order_flip_rate
-    if flip_rate is not None and flip_rate > MAX_ORDER_FLIP_RATE:
-        limit = f"more than {MAX_ORDER_FLIP_RATE:g}"
-        reasons.append(f"order changes {flip_rate:.2f} of the verdicts, {limit}")
-    return reasons
 
 
 def _reasons_against_thresholds(skill: Skill) -> list[str]:

@@ -16,7 +16,7 @@ from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import alterations
-from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
+from localjudge.labels.corrected_mean import quote_mean
 from localjudge.metrics.catalog import get_question
 from localjudge.report.certificate_text import (
     count_labels,
@@ -42,7 +42,6 @@ from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import NO_VALUE
 from localjudge.run_directory.summary import SUMMARY
-from localjudge.stats.interval import Basis
 from localjudge.types import Language
 from localjudge.words import as_typed, call, option
 
@@ -337,27 +336,21 @@ def _slice_rows(run: RunRecord, by: str, messages: Messages) -> Iterator[dict[st
         for name, summary in part.metrics.items():
             corrected = part.corrected.get(name)
             quoted = quote_mean(summary, corrected)
+            basis = messages.plain("certificate.judge_only")
+            if corrected and quoted.basis == "labels":
+                labels = count_labels(corrected, messages)
+                basis = messages.plain("certificate.corrected", labels=labels)
+            elif corrected and quoted.basis == "too few labels":
+                labelled = corrected.counts.labelled if corrected.counts else 0
+                basis = messages.plain("certificate.by_labels", n=labelled)
             yield {
                 "value": value,
                 "metric": name,
                 "samples": part.samples,
                 "mean": quoted.mean,
                 "interval": translate_interval(quoted.ci95, messages),
-                "basis": _slice_basis(quoted.basis, corrected, messages),
+                "basis": basis,
             }
-
-
-def _slice_basis(basis: Basis, corrected: CorrectedMean | None, messages: Messages) -> str:
-    """Return what the mean of a slice is based on: the judge, or labels."""
-    if corrected and basis == "labels":
-        labels = count_labels(corrected, messages)
-        return messages.plain("certificate.corrected", labels=labels)
-    if corrected and basis == "too few labels":
-        labelled = 0
-        if corrected.counts:
-            labelled = corrected.counts.labelled
-        return messages.plain("certificate.by_labels", n=labelled)
-    return messages.plain("certificate.judge_only")
 
 
 def _list_versions(run: RunRecord) -> list[tuple[str, str]]:

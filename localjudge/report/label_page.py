@@ -17,12 +17,11 @@ answers), annotator, when (UTC), and evidence_seen (opened, shown, or no key).
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Required, TypedDict, Unpack
 
-from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.labels.label_sheet import CLOSEST, SheetRow, write_sheet
 from localjudge.labels.labelling import Labelling
+from localjudge.labels.shown_texts import ClosestSentence
 from localjudge.report.messages import Messages
 from localjudge.report.private_page import browser_offset, name_run, page_parts, write_page
 from localjudge.run_directory.result_rows import select_context
@@ -81,38 +80,33 @@ def write_translated_sheet(
     write_sheet(path, translated, instruction=instruction, separator=separator)
 
 
-def write_label_page(  # noqa: PLR0913 # what the page shows, each by its name
-    path: Path,
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    title: str,
-    language: Language = "en",
-    parts_of_juries: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
-    evidence: Mapping[str, Sequence[ClosestSentence]] = MappingProxyType({}),
-    show_evidence: bool = False,
-    read: Mapping[str, str] = MappingProxyType({}),
+class PageContent(TypedDict, total=False):
+    """What a label page shows beside the statements, by `label_id`.
+
+    `parts_of_juries` has the probability of each judge for verdicts of a jury. `evidence` has the
+    closest sentences, and `read` what the judge has read. Both are hidden at first unless
+    `show_evidence`.
+    """
+
+    title: Required[str]
+    language: Language
+    parts_of_juries: Mapping[str, Mapping[str, float]]
+    evidence: Mapping[str, Sequence[ClosestSentence]]
+    show_evidence: bool
+    read: Mapping[str, str]
+
+
+def write_label_page(
+    path: Path, rows: Sequence[Mapping[str, Any]], **content: Unpack[PageContent]
 ) -> None:
     """Write sheet rows as a page, reproducibly. The first row may name the annotator.
-
-    `parts_of_juries` has the probability of each judge by `label_id`, for verdicts of a jury.
-    `evidence` has the closest sentences by `label_id`, and `read` what the judge has read. Both
-    are hidden at first unless `show_evidence`.
 
     Replaces an earlier page. Raises InputError for another file of that name, or if it cannot be
     written.
     """
-    messages = Messages(language)
-    shown: list[dict[str, Any]] = []
-    for row in rows:
-        values = _row_values(row, len(rows), messages)
-        label_id = row["label_id"]
-        if label_id in parts_of_juries:
-            values["judges"] = dict(parts_of_juries[label_id])
-        if label_id in evidence or label_id in read:
-            sentences = evidence.get(label_id, ())
-            values["closest"] = [_closest_values(row, sentence) for sentence in sentences]
-            values["read"] = read.get(label_id)
-        shown.append(values)
+    messages = Messages(content.get("language", "en"))
+    shown = [_row_values(row, len(rows), content, messages) for row in rows]
+    show_evidence = content.get("show_evidence", False)
     annotator: str | None = None
     if rows:
         annotator = rows[0].get("annotator")
@@ -128,12 +122,12 @@ def write_label_page(  # noqa: PLR0913 # what the page shows, each by its name
         messages=messages,
         script_messages=["label"],
         config={
-            "key": _storage_key(title, shown),
+            "key": _storage_key(content["title"], shown),
             "annotator": annotator,
             "showsEvidence": show_evidence,
             "rows": shown,
         },
-        title=title,
+        title=content["title"],
         count=len(shown),
         evidence=evidence_state,
         has_closest=any(values.get("closest") for values in shown),
@@ -141,23 +135,34 @@ def write_label_page(  # noqa: PLR0913 # what the page shows, each by its name
     write_page(path, parts, kind="page")
 
 
-def _row_values(row: Mapping[str, Any], planned: int, messages: Messages) -> dict[str, Any]:
-    """Return what the page shows of a sheet row, with its question in the annotator's language."""
+def _row_values(
+    row: Mapping[str, Any], planned: int, content: PageContent, messages: Messages
+) -> dict[str, Any]:
+    """Return what the page shows of a sheet row, with its question in the annotator's language.
+
+    `closest` has the field, the context, and start and end in UTF-16 code units.
+    """
     values = {name: row[name] for name in (*_NAMES, *_SHOWN)}
     values["asks"] = messages.question(row["metric"]) or row["asks"]
     values["planned"] = planned
     if row.get("context_ids") is not None:
         values["context_ids"] = row["context_ids"]
+    label_id = row["label_id"]
+    parts_of_juries = content.get("parts_of_juries", {})
+    if label_id in parts_of_juries:
+        values["judges"] = dict(parts_of_juries[label_id])
+    evidence = content.get("evidence", {})
+    read = content.get("read", {})
+    if label_id in evidence or label_id in read:
+        values["closest"] = []
+        for sentence in evidence.get(label_id, ()):
+            text = row[sentence.field]
+            if sentence.context is not None:
+                text = select_context(text, sentence.context)
+            ends = (browser_offset(text, sentence.start), browser_offset(text, sentence.end))
+            values["closest"].append([sentence.field, sentence.context, *ends])
+        values["read"] = read.get(label_id)
     return values
-
-
-def _closest_values(row: Mapping[str, Any], sentence: ClosestSentence) -> list[Any]:
-    """Return the field, the context, and start and end in UTF-16 code units."""
-    text = row[sentence.field]
-    if sentence.context is not None:
-        text = select_context(text, sentence.context)
-    start = browser_offset(text, sentence.start)
-    return [sentence.field, sentence.context, start, browser_offset(text, sentence.end)]
 
 
 def _storage_key(title: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -5,14 +5,13 @@ from typing import Any
 
 from rich.text import Text
 
-from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.label_sheet import name_context
 from localjudge.labels.labelled_statements import LabelledStatement
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead
 from localjudge.labels.run_labels import RunLabels, read_run_labels
-from localjudge.labels.shown_texts import AnswerAround
+from localjudge.labels.shown_texts import AnswerAround, ClosestSentence
 from localjudge.report.terminal import Table, number, terminal
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.label_rows import LABELS

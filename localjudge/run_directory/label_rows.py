@@ -44,7 +44,7 @@ _CHUNK_BYTES = 1 << 20
 Way = Literal["terminal", "sheet", "page"]
 Decision = Label | Literal["?"] | None
 EvidenceSeen = Literal["opened", "shown"]
-PLACE_IN_DRAWING = ("draw", "frame", "size_share", "draw_index")
+DRAWING_KEYS = ("draw", "frame", "size_share", "draw_index")
 
 
 def _in_utc(when: str) -> str:
@@ -66,7 +66,7 @@ class VerdictId(NamedTuple):
 
 
 class DrawnStatement(Record):
-    """A statement to label: its key, its first verdict, and its place in a drawing, if it has one.
+    """A statement to label: its key, its first verdict, and its drawing, if it has one.
 
     `adjudicated`: it has labels of several annotators, between which the next one decides.
     """
@@ -150,7 +150,7 @@ def planned_statements(rows: Sequence[LabelRow]) -> frozenset[str]:
 _ROWS = TypeAdapter(LabelRow)
 _KEYS = (
     *("key", "sample_id", "metric", "position", "text", "human", "annotator", "when", "way"),
-    *PLACE_IN_DRAWING,
+    *DRAWING_KEYS,
 )
 """Keys of each row, in the order of the file."""
 _KEYS_IF_SET = ("adjudicated", "by_order", "planned", "evidence_seen")

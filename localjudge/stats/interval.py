@@ -356,40 +356,35 @@ def _limits(
 
 
 def _distinct(sums: Floats, sizes: Floats) -> Draws:
-    distinct, counts = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
-    if len(distinct) > DISTINCT:
-        return _binned(sums, sizes)
-    sums_of_draws, sizes_of_draws = np.ascontiguousarray(distinct.T)
-    return Draws(sums_of_draws, sizes_of_draws, counts.astype(np.float64), len(sums))
+    """Return the distinct clusters.
 
-
-def _binned(sums: Floats, sizes: Floats) -> Draws:
-    """Bin the cluster means of each size with more distinct means than grid points."""
+    If they are many, the means of each size with more distinct means than grid points are binned:
+    a value is split between adjacent grid points, in units of 2^-32.
+    """
+    rows, counts = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
+    if len(rows) <= DISTINCT:
+        sums_of_draws, sizes_of_draws = np.ascontiguousarray(rows.T)
+        return Draws(sums_of_draws, sizes_of_draws, counts.astype(np.float64), len(sums))
     parts = []
     for size in np.unique(sizes):
         distinct, counts = np.unique(sums[sizes == size], return_counts=True)
         weights = counts.astype(np.float64)
         if len(distinct) > (1 << _STEP_BITS) + 1:
-            shares = _grid_shares(np.minimum(distinct / size, 1.0), counts)
-            points = np.flatnonzero(shares)
+            values = np.minimum(distinct / size, 1.0)
+            rounded = np.rint(values * 2.0 ** (_STEP_BITS + _PART_BITS)).astype(np.int64)
+            lower = rounded >> _PART_BITS
+            part = rounded & ((1 << _PART_BITS) - 1)
+            # One extra point, because the value 1 adds 0 there.
+            shares = np.zeros((1 << _STEP_BITS) + 2, dtype=np.int64)
+            np.add.at(shares, lower, ((1 << _PART_BITS) - part) * counts)
+            np.add.at(shares, lower + 1, part * counts)
+            points = np.flatnonzero(shares[:-1])
             distinct = points / (1 << _STEP_BITS) * size
             weights = shares[points] / (1 << _PART_BITS)
         parts.append((distinct, np.full(len(distinct), size), weights))
     columns = zip(*parts, strict=True)
     draw_sums, draw_sizes, draw_counts = (np.concatenate(column) for column in columns)
     return Draws(draw_sums, draw_sizes, draw_counts, len(sums))
-
-
-def _grid_shares(values: Floats, counts: Counts) -> Counts:
-    """Return the counted values, split between adjacent grid points, in units of 2^-32."""
-    rounded = np.rint(values * 2.0 ** (_STEP_BITS + _PART_BITS)).astype(np.int64)
-    point = rounded >> _PART_BITS
-    part = rounded & ((1 << _PART_BITS) - 1)
-    # One extra point, because the value 1 adds 0 there.
-    shares = np.zeros((1 << _STEP_BITS) + 2, dtype=np.int64)
-    np.add.at(shares, point, ((1 << _PART_BITS) - part) * counts)
-    np.add.at(shares, point + 1, part * counts)
-    return shares[:-1]
 
 
 def _resample(

@@ -205,18 +205,12 @@ def _half_widths(draws: Draws, mean: float, size: int) -> tuple[float, float]:
     shift = 0.0
     if unlike:
         deviations = (sums - mean * draws.sizes) * (clusters - 1) / (size - draws.sizes)
-        half, shift = _half_width_and_shift(deviations, draws.counts, clusters)
+        t = two_sided_quantile(CONFIDENCE, clusters - 1)
+        variance = float((draws.counts * deviations**2).sum()) / (clusters - 1)
+        cubes = float((draws.counts * deviations**3).sum())
+        third_moment = cubes / (clusters - 1) / max(1, clusters - 2) * clusters
+        half = t * math.sqrt(variance / clusters)
+        shift = (1 + 2 * t * t) * third_moment / (6 * clusters * variance)
     below = half - min(0.0, shift) + guard * (1 + mean)
     above = half + max(0.0, shift) + guard * (1 - mean)
     return below, above
-
-
-def _half_width_and_shift(deviations: Floats, counts: Floats, clusters: int) -> tuple[float, float]:
-    """Return t s / sqrt(n) and k of the module's formula, from counted deviations (k,)."""
-    t = two_sided_quantile(CONFIDENCE, clusters - 1)
-    variance = float((counts * deviations**2).sum()) / (clusters - 1)
-    cubes = float((counts * deviations**3).sum())
-    third_moment = cubes / (clusters - 1) / max(1, clusters - 2) * clusters
-    half = t * math.sqrt(variance / clusters)
-    shift = (1 + 2 * t * t) * third_moment / (6 * clusters * variance)
-    return half, shift

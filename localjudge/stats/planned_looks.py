@@ -79,26 +79,19 @@ def look_at(labels: int, statements: int, planned: int | None = None) -> Look:
     Of 63 labels, 50 count for 300 statements, and all for 63. If 60 labels were `planned`, these 60
     count, with an ordinary interval, and the next look is at 120.
     """
+    looks = _looks(planned)
     if labels >= statements:
-        return Look(labels, None, 1 - _last_error(statements, planned))
+        last_errors = [last_error for count, _, last_error in looks if count >= statements]
+        last_errors.append(looks[-1][2])
+        return Look(labels, None, 1 - last_errors[0])
     reached = labels
     confidence: float | None = None
-    for labels_at_look, error, _ in _looks(planned):
+    for labels_at_look, error, _ in looks:
         if labels_at_look > labels:
             return Look(reached, min(statements, labels_at_look), confidence)
         reached = labels_at_look
         confidence = 1 - error
     return Look(reached, statements, confidence)
-
-
-def _last_error(statements: int, planned: int | None) -> float:
-    """Return the error of the last look, at which all of these statements have a label."""
-    looks = _looks(planned)
-    for labels_at_look, _, last_error in looks:
-        if labels_at_look >= statements:
-            return last_error
-    _, _, last_error = looks[-1]
-    return last_error
 
 
 def _looks(planned: int | None) -> Sequence[tuple[int, float, float]]:

@@ -11,10 +11,10 @@ from second_opinion import second_opinion
 
 from localjudge import DataError, InputError, Run, ScriptedEngine, calibrate, evaluate
 from localjudge.engine.scripted import unit_text
-from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelled_units import EvidenceUse
 from localjudge.labels.labelling import Labelling
+from localjudge.labels.shown_texts import ClosestSentence
 from localjudge.report.certificate import write_certificate
 from localjudge.report.certificate_text import describe_evidence_use
 from localjudge.report.label_page import write_label_page
