@@ -107,12 +107,8 @@ def check(
         other_labels = stored_labels(baseline_run.directory)
     check_metrics(parsed, run.summary.metrics)
     labels = read_run_labels(run, other_labels)
-    parts = _read_parts(parsed, run, baseline_run, other_labels)
     decisions = []
-    for gate in parsed:
-        part: Part = None
-        if gate.column is not None:
-            part = _select_part(gate, parts[gate.column, gate.delta])
+    for gate, part in _find_parts(parsed, run, baseline_run, other_labels):
         decision = decide_gate(
             gate, run, comparison, labels, undecided, part=part, allow_different=allowed
         )
@@ -125,37 +121,40 @@ def check(
     )
 
 
-def _read_parts(
+def _find_parts(
     gates: Sequence[Gate],
     run: RunRecord,
     baseline: RunRecord | None,
     other_labels: Sequence[LabelRow],
-) -> dict[tuple[str, bool], Sequence[Slice | ComparedSlice]]:
-    """Return the slices by the column of each gate, compared with the baseline for a difference."""
-    parts: dict[tuple[str, bool], Sequence[Slice | ComparedSlice]] = {}
+) -> list[tuple[Gate, Part]]:
+    """Return each gate with its slice, which is compared with the baseline for a difference."""
+    slices_of_columns: dict[tuple[str, bool], Sequence[Slice | ComparedSlice]] = {}
+    found: list[tuple[Gate, Part]] = []
     for gate in gates:
         column = gate.column
-        if column is None or (column, gate.delta) in parts:
+        if column is None:
+            found.append((gate, None))
             continue
-        if gate.delta and baseline is not None:
-            sliced = compare(baseline, run, by=column).by
-            assert sliced  # a column was given
-            parts[column, True] = sliced.slices
-        else:
-            parts[column, gate.delta] = slices(run, column, other_labels).slices
-    return parts
-
-
-def _select_part(gate: Gate, parts: Sequence[Slice | ComparedSlice]) -> Slice | ComparedSlice:
-    wanted = gate.value or ""
-    values = []
-    for part in parts:
-        value = part.value
-        if value is None:
-            value = NO_VALUE
-        if fold(value) == fold(wanted):
-            return part
-        values.append(value)
-    hint = suggestion(wanted, values, "its values", show=excerpt)
-    problem = f"the gate {gate} uses a value that the column {gate.column} does not have"
-    raise InputError(problem, hint=hint)
+        if (column, gate.delta) not in slices_of_columns:
+            if gate.delta and baseline is not None:
+                compared = compare(baseline, run, by=column).by
+                assert compared  # a column was given
+                slices_of_columns[column, True] = compared.slices
+            else:
+                slices_of_columns[column, gate.delta] = slices(run, column, other_labels).slices
+        wanted = fold(gate.value or "")
+        values: list[str] = []
+        matching: list[tuple[Gate, Part]] = []
+        for part in slices_of_columns[column, gate.delta]:
+            value = part.value
+            if value is None:
+                value = NO_VALUE
+            values.append(value)
+            if fold(value) == wanted:
+                matching.append((gate, part))
+        if not matching:
+            hint = suggestion(gate.value or "", values, "its values", show=excerpt)
+            problem = f"the gate {gate} uses a value that the column {column} does not have"
+            raise InputError(problem, hint=hint)
+        found.append(matching[0])
+    return found

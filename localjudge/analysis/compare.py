@@ -44,7 +44,7 @@ from localjudge.analysis.pairing import (
 )
 from localjudge.errors import InputError
 from localjudge.labels.difference_frame import DifferenceFrame
-from localjudge.labels.label_source import LabelSource, StatementsInRun
+from localjudge.labels.label_source import LabelSource
 from localjudge.labels.matched_labels import (
     MatchedLabels,
     match_joint_labels,
@@ -95,10 +95,8 @@ def compare(
     judge_changes = _compare_judges(baseline, run)
     warnings = [
         *_warn_of_samples(both, metrics),
-        *_warn_of_judges(judge_changes),
-        *_warn_of_pairs(both),
-        *_warn_of_failures(both),
-        *_warn_of_altered_labels(baseline, run),
+        *_warn_of_judges_and_groups(both, judge_changes),
+        *_warn_of_failures_and_labels(baseline, run),
     ]
     changes = {metric: both.metric_change(metric, moved) for metric in metrics}
     slices = None
@@ -137,8 +135,8 @@ def join_statements(comparison: ComparisonDirectory) -> LabelSource:
     both = _BothRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics))
     frames = both.joint_frames()
     parts = (
-        StatementsInRun(baseline, first_verdicts(frame.before for frame in frames.values())),
-        StatementsInRun(run, first_verdicts(frame.after for frame in frames.values())),
+        (baseline, first_verdicts(frame.before for frame in frames.values())),
+        (run, first_verdicts(frame.after for frame in frames.values())),
     )
     return LabelSource(comparison.path, dict(frames), parts)
 
@@ -474,13 +472,12 @@ def _list_means(run: RunRecord, metrics: Iterable[str]) -> str:
     return ", ".join(means)
 
 
-def _warn_of_judges(changes: Sequence[Difference]) -> Iterator[str]:
-    if changes:
-        words = judges_differ(change.ingredient for change in changes)
+def _warn_of_judges_and_groups(
+    both: _BothRuns, judge_changes: Sequence[Difference]
+) -> Iterator[str]:
+    if judge_changes:
+        words = judges_differ(change.ingredient for change in judge_changes)
         yield f"{words} and may cause the difference"
-
-
-def _warn_of_pairs(both: _BothRuns) -> Iterator[str]:
     if both.shared.other_question:
         number = f"{both.shared.other_question:,}"
         yield f"paired samples with another question or reference: {number}"
@@ -497,7 +494,11 @@ def _warn_of_pairs(both: _BothRuns) -> Iterator[str]:
             yield f"{samples}; the groups of this run count"
 
 
-def _warn_of_altered_labels(baseline: RunRecord, run: RunRecord) -> Iterator[str]:
+def _warn_of_failures_and_labels(baseline: RunRecord, run: RunRecord) -> Iterator[str]:
+    for name, each in ((_BASELINE, baseline), (_NEW, run)):
+        for metric in each.summary.failed_beyond(0):
+            failed = each.summary.metrics[metric].failed
+            yield f"{name} has failed samples of {metric}: {failed:,}"
     directories = [baseline.directory, run.directory]
     comparison = ComparisonDirectory.of_runs(*directories)
     if comparison is not None:
@@ -506,10 +507,3 @@ def _warn_of_altered_labels(baseline: RunRecord, run: RunRecord) -> Iterator[str
         altered = describe_altered_labels(directory)
         if altered:
             yield f"{directory.name}/{altered}"
-
-
-def _warn_of_failures(both: _BothRuns) -> Iterator[str]:
-    for name, run in ((_BASELINE, both.before.run), (_NEW, both.after.run)):
-        for metric in run.summary.failed_beyond(0):
-            failed = run.summary.metrics[metric].failed
-            yield f"{name} has failed samples of {metric}: {failed:,}"

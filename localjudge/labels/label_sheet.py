@@ -117,25 +117,16 @@ def write_sheet(
             f"{path} already exists and may contain labels",
             hint=f"name another with {option('out')}",
         )
-    if ending == ".jsonl":
-        write_output(path, (json_line(_json_row(row)).encode() for row in rows))
+    if ending == ".csv":
+        _write_csv(path, [_csv_row(row) for row in rows], instruction, separator)
         return
-    table = _without_empty_columns([_csv_row(row) for row in rows])
-    write_output(path, [_csv(table, instruction, separator)])
-    count = 0
-    for row in table:
-        for cell in row.values():
-            if isinstance(cell, str) and len(cell) > _MAX_CELL:
-                count += 1
-    if count:
-        texts = f"{numbered(count, 'text')} longer than the limit of an Excel cell"
-        _log.warning(
-            "%s (%s characters): Excel splits such a cell into several rows; "
-            "a page shows them whole (%s)",
-            texts,
-            f"{_MAX_CELL:,}",
-            _PAGE,
-        )
+    lines: list[bytes] = []
+    for row in rows:
+        values = {**row, "source_text": _marked_answer(row)}
+        if CLOSEST in row:
+            values[CLOSEST] = [sentence._asdict() for sentence in row[CLOSEST]]
+        lines.append(json_line(values).encode())
+    write_output(path, lines)
 
 
 def _refuse_workbook(path: Path) -> None:
@@ -160,13 +151,6 @@ def name_context(row: Mapping[str, Any], number: int) -> str:
     if context_ids is None or context_ids[number - 1] is None:
         return str(number)
     return f"{number}, id {context_ids[number - 1]}"
-
-
-def _json_row(row: SheetRow) -> SheetRow:
-    values = {**row, "source_text": _marked_answer(row)}
-    if CLOSEST in row:
-        values[CLOSEST] = [sentence._asdict() for sentence in row[CLOSEST]]
-    return values
 
 
 def _csv_row(row: SheetRow) -> SheetRow:
@@ -196,23 +180,30 @@ def _csv_row(row: SheetRow) -> SheetRow:
     }
 
 
-def _without_empty_columns(rows: Sequence[SheetRow]) -> list[SheetRow]:
-    """Leave out columns for the annotator that are empty in all rows."""
+def _write_csv(path: Path, rows: Sequence[SheetRow], instruction: str, separator: str) -> None:
+    """Write the cells without columns for the annotator that are empty in all rows."""
     empty = {column for column in _OPTIONAL if all(row[column] is None for row in rows)}
-    filled = []
-    for row in rows:
-        filled.append({column: cell for column, cell in row.items() if column not in empty})
-    return filled
-
-
-def _csv(rows: Sequence[SheetRow], instruction: str, separator: str) -> bytes:
-    table = io.StringIO(newline="")
-    writer = csv.writer(table, delimiter=separator)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=separator)
     if instruction:
         writer.writerow([instruction])
-    writer.writerows(rows[:1])
-    writer.writerows(map(escape_formula, row.values()) for row in rows)
-    return table.getvalue().encode("utf-8-sig")
+    too_long = 0
+    for number, row in enumerate(rows):
+        filled = {column: cell for column, cell in row.items() if column not in empty}
+        if number == 0:
+            writer.writerow(filled)
+        writer.writerow(map(escape_formula, filled.values()))
+        too_long += sum(isinstance(cell, str) and len(cell) > _MAX_CELL for cell in filled.values())
+    write_output(path, [text.getvalue().encode("utf-8-sig")])
+    if too_long:
+        texts = f"{numbered(too_long, 'text')} longer than the limit of an Excel cell"
+        _log.warning(
+            "%s (%s characters): Excel splits such a cell into several rows; "
+            "a page shows them whole (%s)",
+            texts,
+            f"{_MAX_CELL:,}",
+            _PAGE,
+        )
 
 
 def read_sheet(path: str | Path) -> tuple[list[SheetLabel], list[str]]:

@@ -28,14 +28,8 @@ from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.run_rows import texts_read
 from localjudge.words import suggestion
 
-
-class StatementsInRun(NamedTuple):
-    """A run, and the first verdict on each of its statements, by key."""
-
-    run: RunRecord
-    verdict_ids: Mapping[str, VerdictId]
-
-
+StatementsInRun = tuple[RunRecord, Mapping[str, VerdictId]]
+"""A run, and the first verdict on each of its statements, by key."""
 PREFERRED = "faithfulness"
 """The metric whose difference is labelled unless another one is named."""
 
@@ -57,7 +51,7 @@ class LabelSource(NamedTuple):
         run = as_run(run)
         check_labels_allowed(run)
         frames = unit_frames(run)
-        return cls(run.directory, frames, (StatementsInRun(run, first_verdicts(frames.values())),))
+        return cls(run.directory, frames, ((run, first_verdicts(frames.values())),))
 
     @property
     def is_joint(self) -> bool:

@@ -1,8 +1,8 @@
 """Self-contained private HTML pages that load and send no data.
 
-Templates in `page/` extend frame.html and escape user text. The Content-Security-Policy allows only
-their style and script, by sha256. `config` is ASCII JSON without `<`, so that user text cannot end
-its element.
+Templates in `page/` extend document.html and escape user text. The Content-Security-Policy allows
+only their style and script, by sha256. `config` is ASCII JSON without `<`, so that user text cannot
+end its element.
 """
 
 import base64

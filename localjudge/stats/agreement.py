@@ -250,8 +250,8 @@ def _logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Flo
         weight = weights[active]
         candidates = lines[active] + steps[active]
         linear = np.zeros(weight.shape)
-        for place, column in enumerate(columns):
-            linear += candidates[:, [place]] * column
+        for number, column in enumerate(columns):
+            linear += candidates[:, [number]] * column
         decay = np.exp(-np.abs(linear))
         # log(1 + e^z) in parts that cannot overflow, many times faster than `logaddexp`.
         softplus = np.maximum(linear, 0) + np.log1p(decay)

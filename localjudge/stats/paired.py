@@ -196,8 +196,8 @@ def _half_widths(draws: Draws, mean: float, size: int) -> tuple[float, float]:
     """Return the parts of the interval below and above the mean, by the module's formula."""
     clusters = draws.clusters
     sums = 2 * draws.sums - draws.sizes  # from [0, 1] back to [-1, 1]
-    values, place = np.unique(np.round(sums / draws.sizes, _TIE_DIGITS), return_inverse=True)
-    commonest = float(np.bincount(place, weights=draws.counts, minlength=len(values)).max())
+    values, numbers = np.unique(np.round(sums / draws.sizes, _TIE_DIGITS), return_inverse=True)
+    commonest = float(np.bincount(numbers, weights=draws.counts, minlength=len(values)).max())
     unlike = clusters - commonest
     decay = _GUARD_DECAY ** (-unlike * clusters / commonest)
     guard = (1 - ((1 - CONFIDENCE) / 2) ** (1 / clusters)) * decay

@@ -137,9 +137,9 @@ def best_threshold(rows: LabelledScores) -> float:
     are equal.
     """
     labels, scores, weights = rows.arrays()
-    distinct, place = np.unique(scores, return_inverse=True)
-    ones = np.bincount(place, weights * (labels == 1), len(distinct))
-    zeros = np.bincount(place, weights * (labels == 0), len(distinct))
+    distinct, numbers = np.unique(scores, return_inverse=True)
+    ones = np.bincount(numbers, weights * (labels == 1), len(distinct))
+    zeros = np.bincount(numbers, weights * (labels == 0), len(distinct))
     if len(distinct) == 1 or not ones.any() or not zeros.any():
         problem = "no threshold can be chosen if all labels or all probabilities are equal"
         raise DataError(problem, hint="add rows with the other label")
