@@ -200,7 +200,7 @@ def _open_source(directory: Path) -> LabelSource:
 
 def _corrected_views(source: LabelSource, *, advice: bool = True) -> list[Table]:
     """Return the means that the labels correct, or the difference."""
-    runs = [part.run for part in source.runs]
+    runs = [run for run, _ in source.runs]
     if not source.is_joint:
         return [summary_view(runs[0], advice=advice)]
     if not advice:

@@ -59,7 +59,7 @@ class LabelSource(NamedTuple):
 
     @property
     def has_evidence(self) -> bool:
-        return all(part.run.has_evidence for part in self.runs)
+        return all(run.has_evidence for run, _ in self.runs)
 
     def in_runs(self, keys: Iterable[str]) -> Iterator[tuple[RunRecord, dict[VerdictId, str]]]:
         """Yield each run with the verdicts on the statements, in the first run that has them."""
