@@ -134,10 +134,11 @@ def evaluate_pair(
     path, folder = directory_for(out)
     with closing(progress_for(progress)) as shown:
         planned = plan_pair(data, metrics, against, checked(without_defaults(settings)), shown)
-        pair = judge_pair(planned, judge=judge, engine=engine, out=path, progress=shown)
+        directory, baseline, run = judge_pair(
+            planned, judge=judge, engine=engine, out=path, progress=shown
+        )
     types = planned.run.column_types
-    baseline = Run.of(pair.baseline, folder, types)
-    return RunPair(pair.directory.path, baseline, Run.of(pair.run, folder, types))
+    return RunPair(directory.path, Run.of(baseline, folder, types), Run.of(run, folder, types))
 
 
 @takes_settings

@@ -10,7 +10,7 @@ from localjudge.cli.command import names_next_step, print_json, typed_arguments
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
-from localjudge.judging.pair import Pair, estimate_pair, judge_pair, plan_pair
+from localjudge.judging.pair import estimate_pair, judge_pair, plan_pair
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.verify import Verification
 from localjudge.judging.verify_labels import check_joint_labels, store_joint_verification
@@ -70,20 +70,20 @@ def run_pair(
         for column, estimate in zip(planned.columns, estimates, strict=True):
             show(Table(titles=[excerpt(column)]), estimate_view(estimate))
         return ExitCode.DONE
-    pair = judge_pair(planned, **how, progress=progress)
+    directory, baseline, run = judge_pair(planned, **how, progress=progress)
     progress.close()
-    gates.baseline = pair.baseline
-    result = gates.check(pair.run)
+    gates.baseline = baseline
+    result = gates.check(run)
     report: Path | None = None
     if arguments.get("report"):
-        report = write_report(pair.run, result, pair.baseline)
+        report = write_report(run, result, baseline)
     if as_json:
-        print_json(_values(pair, result, report))
+        print_json({**_values(directory, baseline, run, report), **gate_values(result)})
     else:
-        show(*_views(pair, result, report))
+        show(*_views(directory, result, report))
     if not result.passed:
         return ExitCode.GATE_MISSED
-    if any(_has_failures(run) for run in (pair.baseline, pair.run)):
+    if any(_has_failures(each) for each in (baseline, run)):
         return ExitCode.SOME_FAILED
     return ExitCode.DONE
 
@@ -94,20 +94,22 @@ def _has_failures(run: RunRecord) -> bool:
     return bool(run.summary.failed_beyond(allowed))
 
 
-def _values(pair: Pair, result: Check, report: Path | None) -> dict[str, Any]:
+def _values(
+    directory: ComparisonDirectory, baseline: RunRecord, run: RunRecord, report: Path | None
+) -> dict[str, Any]:
     values: dict[str, Any] = {
-        "directory": str(pair.directory.path),
-        "baseline": {"run": str(pair.baseline.directory), **summary_values(pair.baseline)},
-        "run": {"run": str(pair.run.directory), **summary_values(pair.run)},
+        "directory": str(directory.path),
+        "baseline": {"run": str(baseline.directory), **summary_values(baseline)},
+        "run": {"run": str(run.directory), **summary_values(run)},
     }
     if report:
         values["report"] = str(report)
-    return {**values, **gate_values(result)}
+    return values
 
 
-def _views(pair: Pair, result: Check, report: Path | None) -> list[Table]:
-    columns = [pair.directory.baseline, pair.directory.run]
-    notes = [f"A: {printable(columns[0])}, the baseline; B: {printable(columns[1])}"]
+def _views(directory: ComparisonDirectory, result: Check, report: Path | None) -> list[Table]:
+    columns = f"A: {printable(directory.baseline)}, the baseline; B: {printable(directory.run)}"
+    notes = [columns]
     views = [Table(notes=notes), *gate_views(result, report)]
     if names_next_step() and result.comparison:
         views.append(Table(notes=[f"next: {next_step_of_comparison(result.comparison)}"]))

@@ -103,43 +103,47 @@ def estimate_job(job: Job, clock: Callable[[], float] = time.monotonic) -> Estim
     earlier = earlier_answers(job.jury.memory, job.identity, settings, job.progress)
     aims: list[AimStatus] = []
     if not job.jury.is_single and settings.optional_stopping:
-        aims = _pilot_jury(job, earlier)
+        aims = _measure(job, earlier)
     estimates: list[Estimate] = []
-    for place in range(len(job.jury.judges)):
-        estimate, statuses = _estimate_judge(job, place, earlier, clock)
+    for number in range(len(job.jury.judges)):
+        estimate, statuses = _estimate_judge(job, number, earlier, clock)
         estimates.append(estimate)
         aims = aims or statuses
     total = _add_up(estimates)
-    seconds_each = 0.0
-    if total.samples:
-        seconds_each = (total.seconds or 0) / total.samples
-    if settings.budget and total.samples:
-        samples = total.samples
-        if seconds_each:
-            samples = min(total.samples, int(parse_time(settings.budget) / seconds_each))
-        words = f"what fits in {settings.budget}"
-        aims = [*aims, AimStatus(words, decided=False, needed=samples)]
     values = {
         "judge": with_examination(job.jury.card, job.identity),
         "memory_bytes": job.jury.memory_bytes,
-        "until": tuple(_need(aim, seconds_each) for aim in aims),
+        "until": tuple(_list_needs(total, aims, settings.budget)),
     }
     return total.model_copy(update=values)
 
 
-def _need(aim: AimStatus, seconds_each: float) -> Needed:
-    seconds = aim.needed and aim.needed * seconds_each
-    return Needed(aim=aim.words, samples=aim.needed, seconds=seconds)
+def _list_needs(total: Estimate, aims: Sequence[AimStatus], budget: str | None) -> list[Needed]:
+    """Return the samples and seconds that each aim needs, and the samples that fit the budget."""
+    seconds_each = 0.0
+    if total.samples:
+        seconds_each = (total.seconds or 0) / total.samples
+    samples_of_aims = [(aim.words, aim.needed) for aim in aims]
+    if budget and total.samples:
+        affordable = total.samples
+        if seconds_each:
+            affordable = min(total.samples, int(parse_time(budget) / seconds_each))
+        samples_of_aims.append((f"what fits in {budget}", affordable))
+    needs: list[Needed] = []
+    for aim, samples in samples_of_aims:
+        seconds = samples and samples * seconds_each
+        needs.append(Needed(aim=aim, samples=samples, seconds=seconds))
+    return needs
 
 
 def _estimate_judge(
-    job: Job, place: int, earlier: Sequence[EarlierAnswers], clock: Callable[[], float]
+    job: Job, number: int, earlier: Sequence[EarlierAnswers], clock: Callable[[], float]
 ) -> tuple[Estimate, list[AimStatus]]:
     """Count the questions of one judge, and measure it on the first ones.
 
     Also returns how far these answers bring the aims.
     """
-    judge = job.jury.open(place)
+    judge = job.jury.open(number)
     stored: list[EarlierAnswers] = []
     if (job.path / STORE).exists():
         stored.append(OtherRun(job.path, job.identity))
@@ -154,11 +158,13 @@ def _estimate_judge(
         max_answers = math.inf
     workers = start_workers(judge.engine)
     stopwatch = _Stopwatch(clock, max_answers)
-    aims = _measure(job, place, stopwatch, earlier)
+    seconds = f"at most {_MAX_SECONDS:.0f} seconds"
+    job.progress.note(f"measuring the judge {judge.card.name} for {seconds}")
+    aims = _measure(job, earlier, number, stopwatch)
     values: dict[str, Any] = {"measured": len(stopwatch.requests), "workers": workers}
     if stopwatch.requests:
-        seconds, limits = stopwatch.extrapolate(judge.engine, estimate.tokens)
-        values |= {"seconds": seconds, "seconds_ci95": limits}
+        expected, limits = stopwatch.extrapolate(judge.engine, estimate.tokens)
+        values |= {"seconds": expected, "seconds_ci95": limits}
     return estimate.model_copy(update=values), aims
 
 
@@ -267,37 +273,27 @@ class _Stopwatch:
         return total, (low, total + half_width * rest)
 
 
-def _pilot_jury(job: Job, earlier: Sequence[EarlierAnswers]) -> list[AimStatus]:
-    """Let a jury judge the first samples, and return how far the aims are."""
-    planned = job.plan
-    job.progress.phase("measuring")
-    stopping = Stopping(planned, job.baseline)
-    with job.begun() as begun:
-        answers = ModelAnswers(job.jury, begun.store, planned, job.progress, earlier)
-        stopping.pilot(answers)
-    return stopping.pilot_statuses()
-
-
 def _measure(
     job: Job,
-    place: int,
-    stopwatch: _Stopwatch,
     earlier: Sequence[EarlierAnswers],
+    only: int | None = None,
+    stopwatch: _Stopwatch | None = None,
 ) -> list[AimStatus]:
-    """Let one judge answer until the stopwatch has enough, and return how far the aims are."""
+    """Let the jury answer, or one judge until the stopwatch has enough.
+
+    Returns how far the aims are.
+    """
     planned = job.plan
     samples = planned.dataset.samples
-    judge = job.jury.open(place)
-    seconds = f"at most {_MAX_SECONDS:.0f} seconds"
-    job.progress.note(f"measuring the judge {judge.card.name} for {seconds}")
     job.progress.phase("measuring")
     stopping = None
-    if planned.settings.stops_by and job.jury.is_single:
+    if planned.settings.stops_by and (job.jury.is_single or only is None):
         stopping = Stopping(planned, job.baseline)
     with job.begun() as begun, suppress(_EnoughAnswers):
-        answers = ModelAnswers(job.jury, begun.store, planned, job.progress, earlier, only=place)
-        answers.watch = stopwatch
+        answers = ModelAnswers(job.jury, begun.store, planned, job.progress, earlier, only=only)
         answers.total = len(samples)
+        if stopwatch is not None:
+            answers.watch = stopwatch
         if stopping is None:
             for _ in evaluate(samples, planned.metrics, answers, planned.settings.sentences):
                 pass

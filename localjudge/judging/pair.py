@@ -1,7 +1,7 @@
 """Judge the answers of two columns: two runs in one directory, on the same questions and texts.
 
     data ──plan_pair──> PairPlan           two plans with the same ids
-    PairPlan, judge ──judge_pair──> Pair   the baseline first; equal answers are asked once
+    PairPlan, judge ──judge_pair──> runs   the baseline first; equal answers are asked once
 
 The same call resumes an interrupted pair.
 """
@@ -42,14 +42,6 @@ class PairPlan(NamedTuple):
     warning: str | None
 
 
-class Pair(NamedTuple):
-    """Two finished runs and their directory."""
-
-    directory: ComparisonDirectory
-    baseline: RunRecord
-    run: RunRecord
-
-
 def plan_pair(
     data: Data | None,
     metrics: object,
@@ -75,37 +67,26 @@ def plan_pair(
     to_read = data_to_read(data, metrics, settings)
     _check_metrics(to_read.requested)
     paired = load_pair(to_read.rows, against, **to_read.options, progress=progress)
-    plans: list[Plan] = []
-    for dataset in (paired.baseline, paired.run):
-        planned = to_read.plan_samples(dataset)
-        omitted: dict[str, frozenset[str]] = {}
-        for skipped, fields in planned.left_out.items():
-            if _ANSWER in catalog.example(skipped).required_fields:
-                omitted[skipped] = fields
-        metrics_read = _select_metrics(planned.metrics)
-        plans.append(planned._replace(metrics=metrics_read, left_out=omitted))
-    column = paired.run.mapping[_ANSWER]
-    note = _describe_pairs(paired, against, column)
-    return PairPlan(plans[0], plans[1], (against, column), note, _describe_left_out(paired))
+    baseline = _only_of_answers(to_read.plan_samples(paired.baseline))
+    run = _only_of_answers(to_read.plan_samples(paired.run))
+    columns = (against, paired.run.mapping[_ANSWER])
+    return PairPlan(baseline, run, columns, *_describe_pairs(paired, columns))
 
 
-def _describe_pairs(paired: PairedAnswers, against: str, column: str) -> str:
+def _describe_pairs(paired: PairedAnswers, columns: tuple[str, str]) -> tuple[str, str | None]:
+    """Return how many pairs there are, and how many rows lack one answer, if any."""
+    against, column = columns
     pairs = numbered(len(paired.run.samples), "pair")
     note = f"{pairs} of answers: {column} against {against}, the baseline"
     if paired.equal:
         note += f"; {paired.equal:,} with equal answers, which are asked once"
-    return note
-
-
-def _describe_left_out(paired: PairedAnswers) -> str | None:
-    """Return how many rows lack one answer, with the first of them, or None."""
     if not paired.left_out:
-        return None
+        return note, None
     examples = ", ".join(paired.examples)
     if paired.left_out > len(paired.examples):
         examples += ", ..."
     rows = numbered(paired.left_out, "row")
-    return f"{rows} left out, because one answer is missing: {examples}"
+    return note, f"{rows} left out, because one answer is missing: {examples}"
 
 
 def _list_reused(settings: RunSettings) -> list[str]:
@@ -129,14 +110,18 @@ def _check_metrics(requested: Sequence[Metric] | None) -> None:
             raise InputError(problem, hint=hint)
 
 
-def _select_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    """Return the metrics that read the answers. Raises InputError without any."""
-    selected = tuple(metric for metric in metrics if _ANSWER in metric.required_fields)
+def _only_of_answers(planned: Plan) -> Plan:
+    """Return the plan with the metrics that read the answers. Raises InputError without any."""
+    selected = tuple(metric for metric in planned.metrics if _ANSWER in metric.required_fields)
     if not selected:
         problem = f"the columns allow no metric that reads the {_ANSWER}"
         hint = f"map the texts or the reference: {option('mapping', {'FIELD': 'COLUMN'})}"
         raise InputError(problem, hint=hint)
-    return selected
+    omitted: dict[str, frozenset[str]] = {}
+    for skipped, fields in planned.left_out.items():
+        if _ANSWER in catalog.example(skipped).required_fields:
+            omitted[skipped] = fields
+    return planned._replace(metrics=selected, left_out=omitted)
 
 
 def judge_pair(
@@ -145,16 +130,17 @@ def judge_pair(
     out: str | Path | None = None,
     progress: Progress | None = None,
     **how: Any,
-) -> Pair:
-    """Judge both columns. `how` are the judge and the engine of `open_job`.
+) -> tuple[ComparisonDirectory, RunRecord, RunRecord]:
+    """Judge both columns. Returns their directory, the run of the baseline, and the other run.
 
-    Raises RunDirectoryError for a directory with other content.
+    `how` are the judge and the engine of `open_job`. Raises RunDirectoryError for a directory with
+    other content.
     """
     with _open_baseline(planned, out, progress, how) as (directory, job):
         baseline = job.run()
     with _open_run(planned, directory, job, progress, how) as job:
         run = job.run()
-    return Pair(directory, baseline, run)
+    return directory, baseline, run
 
 
 def estimate_pair(

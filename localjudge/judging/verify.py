@@ -14,12 +14,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from localjudge.engine.protocol import Engine
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury
-from localjudge.judging.open_jury import JudgeNames, use_jury
+from localjudge.judging.open_jury import use_jury
 from localjudge.judging.plan import Data
 from localjudge.judging.replay import RepeatedAnswers, RowChange
 from localjudge.judging.stored_data import find_judges, read_run_settings
@@ -97,35 +96,36 @@ class Verification(Record):
         return any(change.ingredient.endswith(_MACHINE) for change in self.judge_changes)
 
 
-def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this layer
+def verify_run(
     run: RunRecord | str | Path,
     *,
-    judge: JudgeNames | None = None,
-    engine: Engine | None = None,
     sample: int | None = None,
     seed: int = 0,
     metrics: Sequence[Metric] = (),
     data: Data | None = None,
-    progress: Progress | None = None,
     check_report: Callable[[RunRecord], ReportCheck] = lambda _: ReportCheck(),
-    **where: Any,
+    **how: Any,
 ) -> Verification:
     """Ask the judge again, all questions of the run or `sample` drawn by `seed`, and check files.
 
     `check_report` checks the report of an otherwise unchanged run. `data` are compared with the
-    stored samples, which does not change the result of the run. Stores the result in the run
-    directory if it is writable.
+    stored samples, which does not change the result of the run. `how` has the `judge`, `engine` and
+    `progress` of `use_jury`, by default the judge of the run, and settings of `VerifySettings`.
+    Stores the result in the run directory if it is writable.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
-    progress = progress or Progress()
+    progress = how.pop("progress", None) or Progress()
+    judge = how.pop("judge", None)
+    engine = how.pop("engine", None)
     with closing(progress):
         keys = stored_keys(run.directory / STORE)
         drawn = _draw_keys(keys, sample, seed)
-        computed = _find_metrics(run, metrics)
+        by_name = {metric.name: metric for metric in metrics}
+        computed = [by_name.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
         data_file = None
         if data is not None:
             data_file = check_data(run, data, computed, progress)
-        settings = read_run_settings(run.manifest, **{"threads": None, **where})
+        settings = read_run_settings(run.manifest, **{"threads": None, **how})
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
         if engine is None and run.manifest.judge.has_no_model:
             engine = NoModel()
@@ -138,10 +138,8 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
             repeated = RepeatedAnswers(run, computed, settings, drawn, progress)
             repeated.let_answer(jury)
             verification = _compare(repeated, jury, labels)
-        verification = verification.model_copy(update={"stored_requests": len(keys)})
-        verification = _add_report(run, verification, check_report)
-        verification = _store_result(run, verification, progress)
-        return verification.model_copy(update={"data_file": data_file})
+        results = {"stored_requests": len(keys), "data_file": data_file}
+        return _finish(run, verification.model_copy(update=results), check_report, progress)
 
 
 def _draw_keys(keys: Sequence[str], sample: int | None, seed: int) -> list[str]:
@@ -153,12 +151,6 @@ def _draw_keys(keys: Sequence[str], sample: int | None, seed: int) -> list[str]:
     if sample is not None and sample < len(drawn):
         drawn = random.Random(seed).sample(drawn, sample)
     return drawn
-
-
-def _find_metrics(run: RunRecord, metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the metrics of the run: these objects by name, else as named in the manifest."""
-    by_name = {metric.name: metric for metric in metrics}
-    return [by_name.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
 
 
 def _compare(repeated: RepeatedAnswers, jury: Jury, labels: LabelsCheck) -> Verification:
@@ -222,25 +214,24 @@ def _summarise(run: RunRecord, jury: Jury, totals: Totals) -> Summary:
     )
 
 
-def _add_report(
-    run: RunRecord, verification: Verification, check_report: Callable[[RunRecord], ReportCheck]
+def _finish(
+    run: RunRecord,
+    verification: Verification,
+    check_report: Callable[[RunRecord], ReportCheck],
+    progress: Progress,
 ) -> Verification:
-    if not verification:
-        report = ReportCheck(note="not checked, because the run differs")
-        return verification.model_copy(update={"report": report})
-    report = check_report(run)
+    """Check the report of an unchanged run, and store the result in the run directory."""
+    report = ReportCheck(note="not checked, because the run differs")
+    if verification.result != "different":
+        report = check_report(run)
     changes: dict[str, Any] = {"report": report}
     if report.problem:
         changes["result"] = "different"
         changes["files"] = verification.files | {REPORT: (report.problem,)}
-    return verification.model_copy(update=changes)
-
-
-def _store_result(run: RunRecord, verification: Verification, progress: Progress) -> Verification:
-    labels = verification.labels
-    verified = labels.verified
-    if verification:
-        verified = labels.current
+    verification = verification.model_copy(update=changes)
+    verified = verification.labels.verified
+    if verification.result != "different":
+        verified = verification.labels.current
     try:
         write_verification(
             run.directory,
