@@ -23,7 +23,6 @@ from localjudge.errors import InputError
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import verdicts_with_evidence
 from localjudge.judging.job import open_job
-from localjudge.judging.judges import earlier_answers
 from localjudge.judging.jury import Jury
 from localjudge.judging.model_answers import ModelAnswers
 from localjudge.judging.open_jury import JudgeNames, announce, use_jury
@@ -40,7 +39,7 @@ from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run import Output, Run, directory_for, progress_for
 from localjudge.run_directory.result_rows import Evaluation, ScoreRow, VerdictRow, score_rows
-from localjudge.run_directory.reuse import AnswerMemory
+from localjudge.run_directory.reuse import AnswerMemory, earlier_answers
 from localjudge.types import JudgeCard
 from localjudge.words import option
 
@@ -183,7 +182,7 @@ class Judge:
         planned = planned._replace(settings=settings)
         with self.in_use() as opened:
             identity = announce(opened, planned.metrics, settings, Progress())
-            earlier = earlier_answers(opened.memory, identity, settings, Progress())
+            earlier = earlier_answers(opened.memory, identity, settings.reuse, Progress())
             answers = ModelAnswers(opened, None, planned, Progress(), earlier)
             samples = planned.dataset.samples
             evaluated = evaluate(samples, planned.metrics, answers, settings.sentences)

@@ -23,7 +23,7 @@ from localjudge.engine.protocol import Engine, count_workers, start_workers
 from localjudge.judging.answers import NoAnswers
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.job import Job, open_job
-from localjudge.judging.judges import SingleJudge, earlier_answers
+from localjudge.judging.judges import SingleJudge
 from localjudge.judging.model_answers import ModelAnswers
 from localjudge.judging.plan import Plan
 from localjudge.judging.questions import Wording, digest, distinct
@@ -32,7 +32,7 @@ from localjudge.judging.stopping import AimStatus, Stopping
 from localjudge.progress import count_with_progress
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.examination import with_examination
-from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
+from localjudge.run_directory.reuse import EarlierAnswers, OtherRun, earlier_answers
 from localjudge.run_directory.writing import refuse_unusable
 from localjudge.stats.interval import ratio_interval
 from localjudge.types import JudgeCard, Record, VerdictRequest
@@ -100,7 +100,7 @@ def estimate_job(job: Job, clock: Callable[[], float] = time.monotonic) -> Estim
     refuse_unusable(job.path)
     job.read_existing()
     settings = job.plan.settings
-    earlier = earlier_answers(job.jury.memory, job.identity, settings, job.progress)
+    earlier = earlier_answers(job.jury.memory, job.identity, settings.reuse, job.progress)
     aims: list[AimStatus] = []
     if not job.jury.is_single and settings.optional_stopping:
         aims = _measure(job, earlier)

@@ -22,7 +22,6 @@ from localjudge.errors import RunDirectoryError
 from localjudge.judging.data_report import NotedProgress, report_data
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import evidence_identity, find_evidence
-from localjudge.judging.judges import earlier_answers
 from localjudge.judging.jury import Jury
 from localjudge.judging.model_answers import ModelAnswers
 from localjudge.judging.open_jury import JudgeNames, announce, use_jury
@@ -39,7 +38,7 @@ from localjudge.run_directory.files import ResultFiles, read_manifest, rows_so_f
 from localjudge.run_directory.identity import JudgeIdentity, signature
 from localjudge.run_directory.label_rows import label_file, now
 from localjudge.run_directory.manifest import Manifest, finished_part
-from localjudge.run_directory.reuse import OtherRun
+from localjudge.run_directory.reuse import OtherRun, earlier_answers
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import has_one_order
 from localjudge.run_directory.store import Store
@@ -124,7 +123,7 @@ class Job:
     def run(self) -> RunRecord:
         """Judge the samples and write the results."""
         earlier = earlier_answers(
-            self.jury.memory, self.identity, self.plan.settings, self.progress
+            self.jury.memory, self.identity, self.plan.settings.reuse, self.progress
         )
         with self.begun() as begun, closing(self.progress):
             updated_versions: dict[str, dict[str, str]] = {}

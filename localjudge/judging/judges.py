@@ -20,14 +20,13 @@ from localjudge.local_models import FoundModel, list_models
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
-from localjudge.run_directory.differences import format_differences, format_updates
+from localjudge.run_directory.differences import format_differences
 from localjudge.run_directory.identity import (
     UNPROVED,
     EngineIdentity,
     JudgeIdentity,
     PromptsIdentity,
 )
-from localjudge.run_directory.reuse import AnswerMemory, EarlierAnswers, OtherRun
 from localjudge.types import NO_MODEL, ChatEnds, JudgeCard
 from localjudge.words import numbered, option
 
@@ -251,25 +250,3 @@ def announce_calibrations(
         if rounding:
             line += f"; made with different rounding:{format_differences(rounding)}"
         progress.note(line)
-
-
-def earlier_answers(
-    memory: AnswerMemory | None,
-    judge: JudgeIdentity,
-    settings: RunSettings,
-    progress: Progress,
-) -> list[EarlierAnswers]:
-    """Return the sources of earlier answers: runs to reuse, and the memory of an open judge.
-
-    Reports runs that were made with other versions.
-    """
-    sources: list[EarlierAnswers] = []
-    for name in settings.reuse:
-        run = OtherRun(Path(name), judge)
-        if run.updates:
-            versions = format_updates(run.updates)
-            progress.note(f"{run.name} was made with other versions ({versions})")
-        sources.append(run)
-    if memory is not None:
-        sources.append(memory)
-    return sources

@@ -94,19 +94,16 @@ def _plan_stored(
 ) -> Plan:
     _refuse_data_options(options)
     if len(runs) > 1:
-        _require_one_run(runs)
         runs = _sort_shards(runs)
     original = runs[0]
     environment = original.manifest.environment
-    _refuse_other_groups(original, chosen.cluster_by)
     names = list(original) if metrics is None else metrics
     requested = requested_metrics(names, chosen.criteria, original.manifest.criteria)
-    changes = {**options, **_choose_thresholds(original, options, chosen, requested or ())}
-    settings = add_criteria(read_run_settings(original.manifest, **changes), requested)
-    never_stops = {**dict.fromkeys(settings_with("stops")), "until": ()}
-    settings = settings.model_copy(update=never_stops)
+    settings = add_criteria(_choose_settings(original, options, chosen, requested or ()), requested)
     dataset = _read_dataset(runs)
-    groups = _read_groups(runs)
+    groups: dict[str, str] = {}
+    for run in runs:
+        groups |= run.cluster_of or {}
     if settings.cluster_by and settings.cluster_by != environment.settings.cluster_by:
         groups = group_samples(dataset, settings.cluster_by)
     selected, left_out = choose_metrics(requested, dataset)
@@ -116,8 +113,8 @@ def _plan_stored(
         settings,
         whole=original.sampling.whole,
         left_out=left_out,
-        cluster_of=groups,
-        frame_index=original.manifest.environment.index,
+        cluster_of=groups or None,
+        frame_index=environment.index,
         parent=environment.shard_of,
         stored_in=original,
     )
@@ -128,10 +125,10 @@ def _plan_stored(
     _require_data(dataset, original.manifest.data, str(original.directory))
     if not original.sampling.optional_stopping:
         return planned
-    return planned._replace(
-        stopped=_describe_early_stop(original),
-        max_cluster_size=original.sampling.max_cluster_size,
-    )
+    reason = (original.summary.stopped or "").partition(": ")[0]
+    if reason:
+        reason = f"{reason}: by the scores of the run with the samples"
+    return planned._replace(stopped=reason, max_cluster_size=original.sampling.max_cluster_size)
 
 
 def _refuse_data_options(options: Mapping[str, Any]) -> None:
@@ -143,13 +140,23 @@ def _refuse_data_options(options: Mapping[str, Any]) -> None:
             raise InputError(f"{message}, and {why}", hint="name the data file")
 
 
-def _refuse_other_groups(original: RunRecord, cluster_by: str | None) -> None:
-    is_same = cluster_by in (None, original.manifest.environment.settings.cluster_by)
-    if is_same or not original.sampling.optional_stopping:
-        return
-    problem = f"{original.directory} cannot have other groups"
-    hint = f"judge the data again with {option('cluster_by', cluster_by)}"
-    raise InputError(f"{problem}, because its size depends on its scores", hint=hint)
+def _choose_settings(
+    original: RunRecord, options: Mapping[str, Any], chosen: RunSettings, metrics: Sequence[Metric]
+) -> RunSettings:
+    """Return the settings of the original run with the options, and without an early stop.
+
+    Raises InputError for other groups of a run whose size depends on its scores.
+    """
+    column = chosen.cluster_by
+    has_other_groups = column not in (None, original.manifest.environment.settings.cluster_by)
+    if has_other_groups and original.sampling.optional_stopping:
+        problem = f"{original.directory} cannot have other groups"
+        hint = f"judge the data again with {option('cluster_by', column)}"
+        raise InputError(f"{problem}, because its size depends on its scores", hint=hint)
+    changes = {**options, **_choose_thresholds(original, options, chosen, metrics)}
+    settings = read_run_settings(original.manifest, **changes)
+    never_stops = {**dict.fromkeys(settings_with("stops")), "until": ()}
+    return settings.model_copy(update=never_stops)
 
 
 def _choose_thresholds(
@@ -169,14 +176,6 @@ def _choose_thresholds(
     if chosen.calibration:
         values["threshold"] = ONE_HALF
     return values
-
-
-def _describe_early_stop(original: RunRecord) -> str:
-    """Return why a run whose scores decided it ended with this number of samples."""
-    reason = (original.summary.stopped or "").partition(": ")[0]
-    if reason:
-        reason = f"{reason}: by the scores of the run with the samples"
-    return reason
 
 
 def _read_dataset(runs: Sequence[RunRecord]) -> Dataset:
@@ -217,15 +216,6 @@ def _read_samples(run: RunRecord) -> Iterator[_StoredSample]:
         yield row.position, sample, columns
 
 
-def _read_groups(runs: Sequence[RunRecord]) -> dict[str, str] | None:
-    if all(run.cluster_of is None for run in runs):
-        return None
-    groups: dict[str, str] = {}
-    for run in runs:
-        groups |= run.cluster_of or {}
-    return groups
-
-
 def _require_one_run(runs: Sequence[RunRecord]) -> None:
     """Raise InputError unless the runs are shards of one run."""
     first = runs[0]
@@ -257,7 +247,8 @@ def _shared_values(run: RunRecord) -> dict[str, Any]:
 
 
 def _sort_shards(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """Return the shards by number. Raises InputError for a missing or repeated one."""
+    """Return the shards of one run by number. Raises InputError for a missing or repeated one."""
+    _require_one_run(runs)
     by_number: dict[int, RunRecord] = {}
     for run in runs:
         shard = _read_shard(run)

@@ -22,11 +22,12 @@ from localjudge.judging.open_jury import use_jury
 from localjudge.judging.plan import Data
 from localjudge.judging.replay import RepeatedAnswers, RowChange
 from localjudge.judging.stored_data import find_judges, read_run_settings
-from localjudge.judging.verify_data import DataFileCheck, check_data
 from localjudge.judging.verify_files import (
     MAX_PLACES,
+    DataFileCheck,
     changed_rows,
     changed_values,
+    compare_data,
     data_differences,
 )
 from localjudge.judging.verify_labels import LabelsCheck, check_labels
@@ -124,7 +125,7 @@ def verify_run(
         computed = [by_name.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
         data_file = None
         if data is not None:
-            data_file = check_data(run, data, computed, progress)
+            data_file = compare_data(run, data, computed, progress)
         settings = read_run_settings(run.manifest, **{"threads": None, **how})
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
         if engine is None and run.manifest.judge.has_no_model:

@@ -5,12 +5,18 @@ questions ──own store──> missing ──reuse=RUN──> missing ──en
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from localjudge.errors import InputError, MissingRun
+from localjudge.progress import Progress
 from localjudge.run_directory.archive import stored_answers
-from localjudge.run_directory.differences import differences, format_differences, updates
+from localjudge.run_directory.differences import (
+    differences,
+    format_differences,
+    format_updates,
+    updates,
+)
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.environment import all_versions
 from localjudge.run_directory.files import read_manifest
@@ -73,3 +79,22 @@ class AnswerMemory:
 
 EarlierAnswers = OtherRun | AnswerMemory
 """A source of answers. The manifest records its `name`."""
+
+
+def earlier_answers(
+    memory: AnswerMemory | None, judge: JudgeIdentity, runs: Sequence[str], progress: Progress
+) -> list[EarlierAnswers]:
+    """Return the sources of earlier answers: runs to reuse, and the memory of an open judge.
+
+    Reports runs that were made with other versions.
+    """
+    sources: list[EarlierAnswers] = []
+    for name in runs:
+        run = OtherRun(Path(name), judge)
+        if run.updates:
+            versions = format_updates(run.updates)
+            progress.note(f"{run.name} was made with other versions ({versions})")
+        sources.append(run)
+    if memory is not None:
+        sources.append(memory)
+    return sources
