@@ -43,7 +43,6 @@ def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Argume
     ArgumentValueError.
     """
     form = signature(function)
-    kinds = _annotations(form)
     shown = form.replace(parameters=_expand(form))
     names = [name for name in shown.parameters if name not in ("self", "cls")]
 
@@ -51,11 +50,11 @@ def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Argume
     def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
         _check_names(options, names)
         for name, value in form.bind_partial(*arguments, **options).arguments.items():
-            if name in kinds:
-                annotation = kinds[name]
-                if not _takes(annotation, value):
-                    hint = f"it takes {_describe(annotation)}"
-                    raise ArgumentTypeError(f"{name} cannot be {value!r:.80}", hint=hint)
+            parameter = form.parameters[name]
+            is_checked = name in names and parameter.kind is not Parameter.VAR_KEYWORD
+            if is_checked and not _takes(parameter.annotation, value):
+                hint = f"it takes {_describe(parameter.annotation)}"
+                raise ArgumentTypeError(f"{name} cannot be {value!r:.80}", hint=hint)
         try:
             return function(*arguments, **options)
         except InputError as error:
@@ -66,15 +65,6 @@ def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Argume
 
     call.__signature__ = shown  # type: ignore[attr-defined]
     return call
-
-
-def _annotations(form: Signature) -> dict[str, Any]:
-    """Return the annotations of the arguments that are checked here, by name."""
-    kinds: dict[str, Any] = {}
-    for name, parameter in form.parameters.items():
-        if name not in ("self", "cls") and parameter.kind is not Parameter.VAR_KEYWORD:
-            kinds[name] = parameter.annotation
-    return kinds
 
 
 def _expand(form: Signature) -> list[Parameter]:

@@ -238,7 +238,7 @@ def _read_labels(
     labels: dict[VerdictId, Label] = {}
     clusters: dict[VerdictId, str] = {}
     for row, sample in zip(texts, samples, strict=True):
-        cluster = _hash_texts(row.texts)
+        cluster = hashlib.sha256("\0".join(row.texts).encode()).hexdigest()
         if column:
             value = lookup(row.columns, column)
             if is_blank(value) or isinstance(value, Mapping | list):
@@ -255,10 +255,6 @@ def _read_labels(
     return labels, clusters
 
 
-def _hash_texts(texts: Sequence[str]) -> str:
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
-
-
 def is_saved(calibration: Calibration, name: str | None) -> bool:
     """Return whether a calibration is saved: a named one, or of a judge better than guessing."""
     return name is not None or not calibration.guesses
@@ -267,31 +263,26 @@ def is_saved(calibration: Calibration, name: str | None) -> bool:
 def _name_and_save(
     calibration: Calibration, name: str | None, taken: Collection[str], progress: Progress
 ) -> Calibration:
-    chosen = name or _find_free_name(calibration, taken, progress)
+    """Save a calibration by its name, else as judge-question.
+
+    If a calibration of that name has other labels or answers: judge-2-question, and so on.
+    """
+    judge = _NOT_IN_NAMES.sub("-", calibration.card.name)
+    stem = judge.strip("-.")[:_MAX_STEM_LENGTH] or "judge"
+    question = _NOT_IN_NAMES.sub("-", calibration.question)[:_MAX_QUESTION_LENGTH]
+    chosen = name or f"{stem}-{question}"
+    number = 1
+    while name is None and (chosen in taken or _is_used(chosen, calibration)):
+        if chosen not in taken:
+            progress.note(f"keeping the calibration {chosen}, which has other labels or answers")
+        number += 1
+        chosen = f"{stem}-{number}-{question}"
     calibration = calibration.model_copy(update={"name": chosen})
     if is_saved(calibration, name):
         if _is_used(chosen, calibration):
             progress.note(f"replacing the calibration {chosen}, which has other labels or answers")
         save_calibration(calibration)
     return calibration
-
-
-def _find_free_name(calibration: Calibration, taken: Collection[str], progress: Progress) -> str:
-    """Return the name judge-question.
-
-    If that calibration has other labels or answers: judge-2-question, and so on.
-    """
-    judge = _NOT_IN_NAMES.sub("-", calibration.card.name)
-    stem = judge.strip("-.")[:_MAX_STEM_LENGTH] or "judge"
-    question = _NOT_IN_NAMES.sub("-", calibration.question)[:_MAX_QUESTION_LENGTH]
-    name = f"{stem}-{question}"
-    number = 1
-    while name in taken or _is_used(name, calibration):
-        if name not in taken:
-            progress.note(f"keeping the calibration {name}, which has other labels or answers")
-        number += 1
-        name = f"{stem}-{number}-{question}"
-    return name
 
 
 def _is_used(name: str, calibration: Calibration) -> bool:

@@ -187,18 +187,13 @@ def _resolve_path(key: str, value: Any, folder: Path, named_by_user: bool) -> An
     if role == "written":
         _check_written(key, value, folder)
     elif role != "judge" and not named_by_user:
-        _check_read(key, value, folder)
+        # A path below the folder wherever links lead, and everything in it too.
+        home = os.path.realpath(folder)
+        real_paths = [PurePath(os.path.realpath(each)) for each in (path, *path.rglob("*"))]
+        is_inside = all(real_path.is_relative_to(home) for real_path in real_paths)
+        if value.startswith("~") or not is_inside:
+            raise _refuse(key, value, "would read outside the configuration file's folder")
     return str(path)
-
-
-def _check_read(key: str, value: str, folder: Path) -> None:
-    """Require a path below the folder wherever links lead, and everything in it too."""
-    path = folder / value
-    home = os.path.realpath(folder)
-    places = (path, *path.rglob("*"))
-    is_inside = all(PurePath(os.path.realpath(place)).is_relative_to(home) for place in places)
-    if value.startswith("~") or not is_inside:
-        raise _refuse(key, value, "would read outside the configuration file's folder")
 
 
 def _check_written(key: str, value: str, folder: Path) -> None:
@@ -214,15 +209,13 @@ def _check_written(key: str, value: str, folder: Path) -> None:
         raise _refuse(key, value, f"would write {where}")
     file = folder / value
     beginning = _BEGINNINGS.get(key)
-    if beginning and file.exists() and not _begins_with(file, beginning):
-        raise _refuse(key, value, "would replace a file of another program")
-
-
-def _begins_with(file: Path, beginning: bytes) -> bool:
-    if not file.is_file():
-        return False
-    with file.open("rb") as stream:
-        return stream.read(len(beginning)) == beginning
+    if beginning and file.exists():
+        content = b""
+        if file.is_file():
+            with file.open("rb") as stream:
+                content = stream.read(len(beginning))
+        if content != beginning:
+            raise _refuse(key, value, "would replace a file of another program")
 
 
 def _refuse(key: str, value: Any, why: str) -> InputError:

@@ -204,19 +204,11 @@ def _name_models(repository: str, files: Mapping[str, Path]) -> _Named:
                 name = f"{repository}:{tag}"
             elif not tag and len(tags) == 1:
                 name = repository
-            aliases |= _short_names(repository, tag)
+            for short in (repository, repository.rpartition("/")[2]):
+                aliases.add(short)
+                if tag is not None:
+                    aliases |= {f"{short}:{tag}", f"{short}@{tag}"}
         yield name, path, aliases | {name}
-
-
-def _short_names(repository: str, tag: str | None) -> set[str]:
-    """Return the names of a model without its file: `org/repo`, `repo`, `repo:Q4_K_M` ..."""
-    names = {repository, repository.rpartition("/")[2]}
-    if tag is None:
-        return names
-    tagged: set[str] = set()
-    for name in names:
-        tagged |= {f"{name}:{tag}", f"{name}@{tag}"}
-    return names | tagged
 
 
 def _ollama(folder: Path, skipped: list[SkippedFile]) -> _Named:

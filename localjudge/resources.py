@@ -135,7 +135,13 @@ def private_folder(prefix: str) -> Iterator[Path]:
 
     Folders with this prefix that ended processes left are removed, too.
     """
-    folder, lock = _lock_folder(prefix)
+    state: LockState = "busy"
+    while state == "busy":  # until it is locked, another process may take it for a left one
+        folder = Path(tempfile.mkdtemp(prefix=prefix))
+        lock = os.open(folder / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        state = try_lock(lock)
+        if state == "busy":
+            os.close(lock)
     user = folder.stat().st_uid
     for other in folder.parent.glob(f"{prefix}*"):
         with suppress(OSError):
@@ -146,16 +152,6 @@ def private_folder(prefix: str) -> Iterator[Path]:
     finally:
         os.close(lock)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _lock_folder(prefix: str) -> tuple[Path, int]:
-    """Make a folder with a locked file. Another process may take it for a left one until then."""
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=prefix))
-        lock = os.open(folder / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        if try_lock(lock) != "busy":
-            return folder, lock
-        os.close(lock)
 
 
 def _remove_left(folder: Path) -> None:

@@ -406,7 +406,10 @@ def progress_for(progress: Progress | bool | None) -> Progress:
     """Return the progress to show."""
     if isinstance(progress, Progress):
         return progress
-    in_notebook = _is_in_notebook()
+    in_notebook = False
+    ipython = sys.modules.get("IPython")
+    if ipython is not None:
+        in_notebook = type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
     if progress is None:
         progress = in_notebook or sys.stderr.isatty()
     if not progress:
@@ -417,13 +420,6 @@ def progress_for(progress: Progress | bool | None) -> Progress:
     if find_spec("ipywidgets"):
         return Bar(sys.stdout)
     return progress_on(sys.stdout)
-
-
-def _is_in_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    if ipython is None:
-        return False
-    return type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
 
 
 def list_runs(runs: object) -> list[RunLike]:

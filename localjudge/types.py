@@ -76,7 +76,13 @@ class UserValue(Record):
 @singledispatch
 def notebook_html(value: object) -> str:
     """Return a value as HTML for notebooks. `localjudge.run` registers the views of results."""
-    return html.escape("".join(map(_printable, str(value))))
+    escaped = ""
+    for letter in str(value):
+        if letter.isprintable():
+            escaped += letter
+        else:
+            escaped += repr(letter)[1:-1]
+    return html.escape(escaped)
 
 
 @notebook_html.register
@@ -90,12 +96,6 @@ def _table_of_entries(value: Mapping[Any, Any]) -> str:
     for name, entry in value.items():
         rows += f"<tr><td>{notebook_html(name)}</td><td>{notebook_html(entry)}</td></tr>"
     return f"<table>{rows}</table>"
-
-
-def _printable(letter: str) -> str:
-    if letter.isprintable():
-        return letter
-    return repr(letter)[1:-1]
 
 
 class Context(UserValue):
@@ -444,10 +444,6 @@ def readable(size: int) -> str:
     return f"{size / 2**20:.0f} MiB"
 
 
-def _equal_to_value(fields: Mapping[str, Any]) -> Any:
-    return fields.get("value")
-
-
 class Scored(Record):
     """A number in [0, 1], with its fraction if it is one.
 
@@ -456,7 +452,7 @@ class Scored(Record):
     """
 
     value: float = Field(ge=0, le=1)
-    expected: float = Field(ge=0, le=1, default_factory=_equal_to_value)
+    expected: float = Field(ge=0, le=1, default_factory=lambda fields: fields.get("value"))
     numerator: float | None = Field(default=None, allow_inf_nan=False)
     denominator: float | None = Field(default=None, allow_inf_nan=False)
     detail: str | None = None

@@ -30,20 +30,17 @@ def choose(
         profile = load_profile(registered)
         why = "as it is registered"
     else:
-        profile, why = _find_by_metadata(metadata)
+        profile = load_profile(DEFAULT_PROFILE)
+        why = ""
+        for other in map(load_profile, bundled()):
+            matching = [row for row in other.made_for if _matches(metadata, row)]
+            if matching:
+                profile = other
+                why = f"made for it, by its {' and '.join(matching[0])}"
+                break
     if metadata:
         _require_fit(profile, metadata)
     return profile, why
-
-
-def _find_by_metadata(metadata: Mapping[str, str]) -> ChosenProfile:
-    """Return the profile that was made for a model, or the default one."""
-    for profile in map(load_profile, bundled()):
-        for row in profile.made_for:
-            if _matches(metadata, row):
-                keys = " and ".join(row)
-                return profile, f"made for it, by its {keys}"
-    return load_profile(DEFAULT_PROFILE), ""
 
 
 def _matches(metadata: Mapping[str, str], patterns: Mapping[str, re.Pattern[str]]) -> bool:

@@ -131,11 +131,9 @@ class _SampleTexts:
 
     @cached_property
     def response(self) -> Finder:
-        return Finder([self.sample.response or ""], self._spans_of_response, self._language)
-
-    def _spans_of_response(self, _text: str) -> list[Span]:
         statements = response_statements(self.sample, self._sentences)
-        return [statement.span for statement in statements]
+        spans = [statement.span for statement in statements]
+        return Finder([self.sample.response or ""], lambda _text: spans, self._language)
 
     @cached_property
     def citations(self) -> list[list[Citation]]:

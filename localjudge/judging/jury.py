@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -153,14 +154,14 @@ class Jury:
     @property
     def order(self) -> list[int]:
         """Numbers of the judges in the order of asking: judges in memory first."""
-        return sorted(range(len(self.judges)), key=lambda place: not self.judges[place].opened)
+        return sorted(range(len(self.judges)), key=lambda number: not self.judges[number].opened)
 
-    def open(self, place: int) -> SingleJudge:
+    def open(self, number: int) -> SingleJudge:
         """Open a judge by its number, and close the others unless they stay open.
 
         Raises ModelError if its model has changed, and the errors of opening a judge.
         """
-        judge = self.judges[place]
+        judge = self.judges[number]
         if judge.opened is None:
             if not self._keep_open:
                 for other in self.judges:
@@ -199,13 +200,13 @@ class Jury:
     def _identify_judges(self, special: Collection[str]) -> dict[str, JuryMember]:
         """Return each judge's part of the signature by name, with the scales in use."""
         identities: dict[str, JuryMember] = {}
-        for place, judge in enumerate(self.judges):
+        for number, judge in enumerate(self.judges):
             values: dict[str, Any] = {
                 "engine": judge.identity,
                 "judge": judge.prompts.identity_for(special),
             }
-            if place in self._scales:
-                values["scales"] = dict(self._scales[place])
+            if number in self._scales:
+                values["scales"] = dict(self._scales[number])
             identities[judge.name] = JuryMember.model_validate(values)
         return identities
 
@@ -217,24 +218,36 @@ class Jury:
         Measures missing scales. Raises InputError for weights of other judges.
         """
         metrics = list(metrics)
+        rule = settings.rule_for(metrics)
         if self.is_single:
-            return settings.rule_for(metrics)
+            return rule
         combinations: dict[str, Combination] = {}
         for metric in metrics:
-            if not is_judged(metric.name):
+            if is_judged(metric.name):
+                combinations[metric.name] = self._combine(metric, settings, progress)
+        return rule._replace(combinations=combinations)
+
+    def _combine(self, metric: Metric, settings: RunSettings, progress: Progress) -> Combination:
+        """Return the weights of a calibration, an earlier run or the registry, else by scales."""
+        kind = scale_kind(metric)
+        combination = _find_combination(metric, settings)
+        registered = self._find_registered()
+        if combination is None and registered is not None and kind in registered.weights:
+            combination = Combination(registered.weights[kind])
+        if combination is not None:
+            return self._restrict(combination, metric)
+        able = self.judges_for(metric)
+        scales: dict[str, float] = {}
+        for number, judge in enumerate(self.judges):
+            if judge not in able:
                 continue
-            combination = _find_combination(metric, settings) or self._registered_weights(metric)
-            if combination is None:
-                kind = scale_kind(metric)
-                able = self.judges_for(metric)
-                scales: dict[str, float] = {}
-                for place, judge in enumerate(self.judges):
-                    if judge in able:
-                        scales[judge.name] = self._find_scale(place, kind, progress)
-                combinations[metric.name] = combine_by_scales(scales)
-            else:
-                combinations[metric.name] = self._restrict(combination, metric)
-        return settings.rule_for(metrics)._replace(combinations=combinations)
+            if kind not in self._scales.get(number, {}):
+                open_judge = partial(self.open, number)
+                self._scales[number] = find_scales(
+                    judge.identity, judge.prompts, kind, open_judge, progress
+                )
+            scales[judge.name] = self._scales[number][kind]
+        return combine_by_scales(scales)
 
     def _restrict(self, combination: Combination, metric: Metric) -> Combination:
         """Return the combination without judges that cannot answer the metric's questions.
@@ -255,30 +268,12 @@ class Jury:
             )
         return combination._replace(weights=weights)
 
-    def _registered_weights(self, metric: Metric) -> Combination | None:
-        """Return the weights in the registry of this jury for the metric's kind of question."""
-        registered = self._find_registered()
-        if registered is None:
-            return None
-        weights = registered.weights.get(scale_kind(metric))
-        if weights is None:
-            return None
-        return Combination(weights)
-
-    def _find_scale(self, place: int, kind: ScaleKind, progress: Progress) -> float:
-        if kind not in self._scales.get(place, {}):
-            judge = self.judges[place]
-            self._scales[place] = find_scales(
-                judge.identity, judge.prompts, kind, lambda: self.open(place), progress
-            )
-        return self._scales[place][kind]
-
     def adopt_scales(self, jury: Mapping[str, JuryMember]) -> None:
         """Take the scales of a run's judges, so that none is measured."""
-        for place, name in enumerate(self.names):
+        for number, name in enumerate(self.names):
             if name in jury and jury[name].scales:
                 scales = jury[name].scales
-                self._scales[place] = {kind: scales[kind] for kind in KINDS if kind in scales}
+                self._scales[number] = {kind: scales[kind] for kind in KINDS if kind in scales}
 
     def _find_registered(self) -> model_registry.RegisteredJury | None:
         """Return the registered jury of this name, if its files and prompts are the registered."""

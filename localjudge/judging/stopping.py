@@ -119,7 +119,11 @@ class Stopping:
         next_check = max(1, self.at_least)
         for judged in self.judge_draws(answers):
             reason = ""
-            if judged >= self.at_least and self._next_takes_time and self._is_time_over():
+            seconds = time.monotonic() - self._started
+            if self._timed:
+                seconds *= 1 + 1 / self._timed  # with another sample
+            is_over = self._timed > 0 and seconds > self._seconds
+            if judged >= self.at_least and self._next_takes_time and is_over:
                 reason = f"the time is over ({self.plan.settings.budget})"
             elif judged >= next_check:
                 next_check = max(judged + 1, math.ceil((1 + _CHECKED_EVERY) * judged))
@@ -153,7 +157,8 @@ class Stopping:
                 is_prepared = answers.prepare(samples)
                 if answers.asked > asked_before:
                     self._timed += len(turn)
-                turn_size = self._choose_turn_size(2 * turn_size)
+                affordable = self._count_affordable(len(self.positions)) - len(self.positions)
+                turn_size = min(2 * turn_size, max(1, affordable), _MAX_TURN)
             asked_before = answers.asked
             samples = list(map(table.sample_at, draw))
             answers.total = self._expected
@@ -167,12 +172,6 @@ class Stopping:
             self.positions += draw
             self._next_takes_time = not is_prepared or number + 1 == turn_end
             yield len(self.positions)
-
-    def _choose_turn_size(self, size: int) -> int:
-        """Return the draws in the next turn of several judges: at most what the time allows."""
-        judged = len(self.positions)
-        affordable = max(1, self._count_affordable(judged) - judged)
-        return min(size, affordable, _MAX_TURN)
 
     def pilot(self, answers: ModelAnswers) -> None:
         """Judge the first samples until the aims are decided.
@@ -235,13 +234,6 @@ class Stopping:
             if scored is not None:
                 needed = math.ceil(scored * judged / interval.n)
         return AimStatus(words, outcome != "undecided", needed)
-
-    def _is_time_over(self) -> bool:
-        """Return whether another sample would take longer than the budget allows."""
-        if not self._timed:
-            return False
-        seconds = time.monotonic() - self._started
-        return seconds * (1 + 1 / self._timed) > self._seconds
 
     def _count_affordable(self, judged: int) -> int:
         """Return the number of samples that the time allows."""

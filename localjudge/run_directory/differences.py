@@ -101,26 +101,24 @@ def format_updates(changes: Sequence[Difference]) -> str:
 
 def format_differences(changes: Sequence[Difference]) -> str:
     """Format the first differences, one per line, and the number of others."""
-    lines = list(dict.fromkeys(map(_format_difference, changes)))
-    more = len(lines) - _SHOWN
-    shown = lines[:_SHOWN]
-    if more > 0:
-        shown.append(f"and {more} more")
+    lines: dict[str, None] = {}
+    for change in changes:
+        metric = _METRIC.fullmatch(change.ingredient)
+        data_change = _DATA.get(change.ingredient.removeprefix("data."))
+        if metric and change.after is None:
+            line = f"that run has {excerpt(metric[1])}, this one does not"
+        elif metric and change.before is None:
+            line = f"this run has {excerpt(metric[1])}, that one does not"
+        elif data_change is not None:
+            line = data_change
+        else:
+            values = f"{excerpt(change.before)} there, {excerpt(change.after)} here"
+            line = f"{excerpt(change.ingredient)}: {values}"
+        lines[line] = None
+    shown = list(lines)[:_SHOWN]
+    if len(lines) > _SHOWN:
+        shown.append(f"and {len(lines) - _SHOWN} more")
     return "".join(f"\n  {line}" for line in shown)
-
-
-def _format_difference(change: Difference) -> str:
-    metric = _METRIC.fullmatch(change.ingredient)
-    if metric and change.after is None:
-        return f"that run has {excerpt(metric[1])}, this one does not"
-    if metric and change.before is None:
-        return f"this run has {excerpt(metric[1])}, that one does not"
-    data_change = _DATA.get(change.ingredient.removeprefix("data."))
-    if data_change is not None:
-        return data_change
-    before = excerpt(change.before)
-    after = excerpt(change.after)
-    return f"{excerpt(change.ingredient)}: {before} there, {after} here"
 
 
 def _flatten(part: Mapping[str, Any] | BaseModel, prefix: str = "") -> dict[str, Any]:

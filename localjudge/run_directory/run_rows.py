@@ -6,7 +6,7 @@ texts read  what a reader has read for a unit, in place of all its texts:
             read                                               Ulm lies on ...
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby, zip_longest
 from typing import Any
 
@@ -107,7 +107,11 @@ def texts_read(
     for verdict in verdicts:
         unit = (verdict.metric, verdict.position or 0)
         shown = [read_characters(text).text for text in _texts_for(sample, verdict)]
-        texts = [text for text in asked.get(unit, ()) if _is_from(text, shown)]
+        texts: list[str] = []
+        for text in asked.get(unit, ()):
+            parts = text.split(MARK)
+            if all(any(part in each for each in shown) for part in parts):
+                texts.append(text)
         if texts:  # a verbatim statement is in the texts, too, and shorter than what was read
             read[unit] = max(texts, key=len)
     return read
@@ -119,11 +123,6 @@ def _texts_for(sample: Sample, verdict: VerdictRow) -> tuple[str, ...]:
     if verdict.against == "response":
         return (sample.response or "",)
     return context_texts(sample.retrieved_contexts)
-
-
-def _is_from(text: str, shown: Sequence[str]) -> bool:
-    """Return whether each part of a text is in one of the shown texts."""
-    return all(any(part in each for each in shown) for part in text.split(MARK))
 
 
 def column_values(run: RunRecord, column: str) -> dict[str, str | None]:

@@ -7,7 +7,6 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -141,11 +140,20 @@ class Store:
     def add_answers(
         self, answers: Mapping[str, Answer | NoAnswer], source: str | None = None
     ) -> None:
+        rows: list[tuple[Any, ...]] = []
+        for key, answer in answers.items():
+            if isinstance(answer, NoAnswer):
+                error = storable(answer.error)
+                rows.append((None, answer.valid_mass, None, None, error, key))
+            else:
+                reason = answer.reason and storable(answer.reason)
+                raw = storable(answer.raw)
+                rows.append((answer.p_yes, answer.valid_mass, raw, reason, None, key))
         with self._transaction():
-            self._connection.executemany(PUT_ANSWER, starmap(_answer_row, answers.items()))
+            self._connection.executemany(PUT_ANSWER, rows)
             if source is not None:
-                rows = ((storable(source), key) for key in answers)
-                self._connection.executemany(PUT_REUSED, rows)
+                reused = [(storable(source), key) for key in answers]
+                self._connection.executemany(PUT_REUSED, reused)
         self.answer_count += len(answers)
 
     def reused_from(self) -> dict[str, int]:
@@ -188,15 +196,6 @@ _OUT_OF_RESOURCE = {
     sqlite3.SQLITE_NOMEM: "free memory",
     sqlite3.SQLITE_BUSY: "close the other program that uses the file",
 }
-
-
-def _answer_row(request_key: str, answer: Answer | NoAnswer) -> tuple[Any, ...]:
-    if isinstance(answer, NoAnswer):
-        return None, answer.valid_mass, None, None, storable(answer.error), request_key
-    reason = None
-    if answer.reason is not None:
-        reason = storable(answer.reason)
-    return answer.p_yes, answer.valid_mass, storable(answer.raw), reason, None, request_key
 
 
 def _unit_rows(

@@ -275,23 +275,20 @@ class _VerdictTotals:
         divided = None
         if self._of_juries:
             divided = self._divided / self._of_juries
-        return VerdictSummary(
-            count=self._count,
-            near_threshold=near,
-            median_valid_mass=self._median_mass(),
-            windowed=self._windowed,
-            divided=divided,
-        )
-
-    def _median_mass(self) -> float | None:
-        """Return the lower median."""
-        total = self._masses.total()
+        median = None
         count = 0
         for mass in sorted(self._masses):
             count += self._masses[mass]
-            if 2 * count >= total:
-                return mass
-        return None
+            if 2 * count >= self._masses.total():
+                median = mass
+                break
+        return VerdictSummary(
+            count=self._count,
+            near_threshold=near,
+            median_valid_mass=median,
+            windowed=self._windowed,
+            divided=divided,
+        )
 
 
 def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> VerdictSummary:
