@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from errno import ENOENT
-from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
+from importlib.metadata import PackageNotFoundError, distribution, distributions
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -167,24 +167,18 @@ def _packages(folder: Path, _skipped: list[SkippedFile]) -> _Named:
     for package in distributions(path=[str(folder)]):
         if package.name == "localjudge":
             continue  # its models are registered
-        for file in _recorded_models(package):
+        record = ""
+        with suppress(OSError, UnicodeDecodeError):
+            record = package.read_text("RECORD") or ""
+        lines = [line for line in record.splitlines() if ".gguf" in line]
+        files: set[str] = set()
+        for row in csv.reader(lines):
+            if row and row[0].endswith(".gguf"):
+                files.add(row[0])
+        for file in sorted(files):
             repositories.setdefault(package.name, {})[file] = Path(str(package.locate_file(file)))
-    for name, files in repositories.items():
-        yield from _name_models(name, files)
-
-
-def _recorded_models(package: Distribution) -> list[str]:
-    """Return the GGUF files in a package's record, none if that cannot be read."""
-    try:
-        record = package.read_text("RECORD") or ""
-    except (OSError, UnicodeDecodeError):
-        return []
-    lines = [line for line in record.splitlines() if ".gguf" in line]
-    files: set[str] = set()
-    for row in csv.reader(lines):
-        if row and row[0].endswith(".gguf"):
-            files.add(row[0])
-    return sorted(files)
+    for name, paths in repositories.items():
+        yield from _name_models(name, paths)
 
 
 def _name_models(repository: str, files: Mapping[str, Path]) -> _Named:

@@ -111,16 +111,12 @@ def option(name: str, value: Any = _NO_VALUE) -> str:
         return f"{name} = {written} in localjudge.toml"
     if value is True or not has_value:
         return flag(name)
-    return " ".join(f"{flag(name)} {shlex.quote(item)}" for item in _typed_values(value))
-
-
-def _typed_values(value: Any) -> list[str]:
-    """Return the values of an option that may be repeated: pairs of a mapping, or one value."""
-    if isinstance(value, Mapping):
-        return [f"{key}={item}" for key, item in value.items()]
-    if isinstance(value, list):
-        return [",".join(value)]
-    return [str(value)]
+    typed = [str(value)]
+    if isinstance(value, Mapping):  # the option is repeated for each pair
+        typed = [f"{key}={item}" for key, item in value.items()]
+    elif isinstance(value, list):
+        typed = [",".join(value)]
+    return " ".join(f"{flag(name)} {shlex.quote(item)}" for item in typed)
 
 
 def call(

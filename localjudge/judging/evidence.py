@@ -20,7 +20,7 @@ from itertools import chain, groupby
 
 from localjudge.evidence import finder
 from localjudge.evidence.finder import CLOSE, CLOSE_UNREAD, Finder, Match, Part
-from localjudge.judging.nearest_texts import Finders, shared_finders
+from localjudge.evidence.nearest import Finders, shared_finders
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements

@@ -291,32 +291,26 @@ class Job:
         self, begun: BegunRun, answers: ModelAnswers, work_before: EngineStats
     ) -> tuple[Summary, Manifest]:
         """Judge the samples, and write the result files, the summary and the manifest."""
+        plan = self.plan
+        samples = plan.dataset.samples
+        totals = plan.totals(plan.sampling)
+        letters = self.identity.letters_read
+        rest = iter(samples)
         files = ResultFiles(self.path, with_evidence=self.evidence is not None)
         with closing(files) as results:
-            summary = self._judge(answers, results)
+            answers.total = len(samples)
+            answers.prepare(samples)
+            for evaluations in evaluate(samples, plan.metrics, answers, plan.settings.sentences):
+                totals.add(evaluations)
+                evidence = None
+                if self.evidence:
+                    evidence = find_evidence(evaluations, rest, plan.settings, letters)
+                results.add(evaluations, evidence)
+            summary = totals.summary(self.signature, self.jury.card, plan.dataset.skipped)
+            summary = summary.model_copy(update={"stopped": plan.stopped})
             self._finish_session(begun, answers, work_before)
             manifest = results.finish(summary, self._manifest(begun))
         return summary, manifest
-
-    def _judge(self, answers: ModelAnswers, results: ResultFiles) -> Summary:
-        """Judge all samples of the plan, and write a row for each score and verdict."""
-        plan = self.plan
-        totals = plan.totals(plan.sampling)
-        samples = plan.dataset.samples
-        answers.total = len(samples)
-        answers.prepare(samples)
-        sentences = plan.settings.sentences
-        rest = iter(samples)
-        for evaluations in evaluate(samples, plan.metrics, answers, sentences):
-            totals.add(evaluations)
-            evidence = None
-            if self.evidence:
-                evidence = find_evidence(
-                    evaluations, rest, plan.settings, self.identity.letters_read
-                )
-            results.add(evaluations, evidence)
-        summary = totals.summary(self.signature, self.jury.card, plan.dataset.skipped)
-        return summary.model_copy(update={"stopped": plan.stopped})
 
     def _finish_session(
         self, begun: BegunRun, answers: ModelAnswers, work_before: EngineStats

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 from localjudge import types
 from localjudge.engine.protocol import Engine
 from localjudge.errors import SampleError
+from localjudge.evidence.nearest import shared_finders, show_nearest
 from localjudge.judge.windows import Windows
 from localjudge.judging.judges import SingleJudge
-from localjudge.judging.nearest_texts import shared_finders, show_nearest
 from localjudge.metrics import Sentences
 from localjudge.progress import Progress
 from localjudge.run_directory.request_keys import KeyedRequest, RequestKeys

@@ -173,6 +173,13 @@ class MetricIdentity(ManifestPart):
     version: int | str
     criterion_sha256: str | None = None
 
+    @classmethod
+    def of(cls, metric: Metric) -> Self:
+        values = {"version": metric.version, **get_options(metric)}
+        if isinstance(metric, Criterion):
+            values["criterion_sha256"] = metric.sha256
+        return cls(**values)
+
 
 class JudgeIdentity(ManifestPart):
     """Everything that can change a number, except the data.
@@ -207,7 +214,7 @@ class JudgeIdentity(ManifestPart):
             "engine": _JURY,
             "judge": {},
             "segmenter": dict(segmenter),
-            "metrics": {metric.name: _identify_metric(metric) for metric in metrics},
+            "metrics": {metric.name: MetricIdentity.of(metric) for metric in metrics},
             "threshold": rule.threshold,
             "versions": package_versions(),
         }
@@ -295,13 +302,6 @@ class JudgeIdentity(ManifestPart):
         if not catalog.is_ours(metric.name):  # a criterion of the same name may differ
             measured["metrics"] = {metric.name: self.metrics[metric.name].as_json}
         return measured
-
-
-def _identify_metric(metric: Metric) -> dict[str, Any]:
-    identity = {"version": metric.version, **get_options(metric)}
-    if isinstance(metric, Criterion):
-        identity["criterion_sha256"] = metric.sha256
-    return identity
 
 
 class DataIdentity(ManifestPart):

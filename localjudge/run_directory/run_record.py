@@ -106,37 +106,23 @@ class RunRecord(Mapping[str, MetricSummary]):
         path = Path(os.path.expanduser(directory))
         manifest = read_manifest(path)
         if manifest is None:
-            what = "contains no run"
-            if path.is_file():
-                what = "is a file, not a run directory"
-            comparison = ComparisonDirectory.find(path)
-            if comparison is not None:
-                runs = f"{comparison.run_path} or {comparison.baseline_path}"
-                problem = f"{path} has two runs, and this is about one"
-                raise MissingRun(problem, hint=f"name one of them: {excerpt(runs)}")
-            raise MissingRun(f"{path} {what}", hint=_runs_beside(path))
+            raise _no_run(path)
         if not os.path.lexists(path / SUMMARY):
             if not unfinished:
                 raise UnfinishedRun(path, f"the run in {path} is not finished")
             so_far = rows_so_far(path)
             if so_far is None:
                 raise UnfinishedRun(path, f"the run in {path} has no finished sample yet")
-            return cls._open_unfinished(path, manifest, so_far)
+            rule = VerdictRule(manifest.judge.threshold, 0.0, manifest.judge.thresholds)
+            empty = Totals([], rule).summary(manifest.signature, manifest.card)
+            totals = cls(path, empty, manifest, so_far)._sum_up(rule)
+            return cls(path, totals.summary(manifest.signature, manifest.card), manifest, so_far)
         run = cls(path, read_summary(path), manifest)
         if check:
             check_files(path, run.summary, manifest, row_files(with_evidence=run.has_evidence))
         if not all("expected" in each.model_fields_set for each in run.summary.metrics.values()):
             return run._add_expected_means(check=check)
         return run
-
-    @classmethod
-    def _open_unfinished(cls, path: Path, manifest: Manifest, so_far: RowsSoFar) -> Self:
-        judge = manifest.judge
-        rule = VerdictRule(judge.threshold, 0.0, judge.thresholds)
-        empty = Totals([], rule).summary(manifest.signature, manifest.card)
-        run = cls(path, empty, manifest, so_far)
-        totals = run._sum_up(rule)
-        return replace(run, summary=totals.summary(manifest.signature, manifest.card))
 
     def _sum_up(self, rule: VerdictRule) -> Totals:
         """Return the totals of all rows. Raises RunDirectoryError if they are of another run."""
@@ -368,15 +354,26 @@ class RunRecord(Mapping[str, MetricSummary]):
         return tuple(self.iter_samples())
 
 
-def _runs_beside(path: Path) -> str:
-    """Return a hint that names the runs in the parent directory."""
-    runs = {}
+def _no_run(path: Path) -> MissingRun:
+    """Return the error for a path without a run, which names two runs in it or others beside it."""
+    comparison = ComparisonDirectory.find(path)
+    if comparison is not None:
+        runs = f"{comparison.run_path} or {comparison.baseline_path}"
+        problem = f"{path} has two runs, and this is about one"
+        return MissingRun(problem, hint=f"name one of them: {excerpt(runs)}")
+    problem = f"{path} contains no run"
+    if path.is_file():
+        problem = f"{path} is a file, not a run directory"
+    beside = {}
     if not path.exists():
         for file in sorted(path.parent.glob(f"*/{MANIFEST}")):
-            runs[file.parent.name] = file.parent
-    if not runs:
-        return "name the directory of a run, such as runs/before"
-    return suggestion(path.name, runs, "the runs there", show=lambda name: excerpt(runs[name]))
+            beside[file.parent.name] = file.parent
+    hint = "name the directory of a run, such as runs/before"
+    if beside:
+        hint = suggestion(
+            path.name, beside, "the runs there", show=lambda name: excerpt(beside[name])
+        )
+    return MissingRun(problem, hint=hint)
 
 
 RunLike = RunRecord | str | Path
