@@ -53,8 +53,8 @@ def parts(path: Path) -> tuple[Path, ...]:
     number = int(part[2])
     count = int(part[3])
     files: list[Path] = []
-    for place in range(1, count + 1):
-        files.append(path.with_name(f"{stem}-{place:05d}-of-{count:05d}.gguf"))
+    for number_of_part in range(1, count + 1):
+        files.append(path.with_name(f"{stem}-{number_of_part:05d}-of-{count:05d}.gguf"))
     missing = [file.name for file in files if not file.is_file()]
     if missing or number != 1:
         problem = f"{path} is part {number} of a model in {count} files"
@@ -208,10 +208,10 @@ def _name_models(repository: str, files: Mapping[str, Path]) -> _Named:
 def _ollama(folder: Path, skipped: list[SkippedFile]) -> _Named:
     manifests = folder / "manifests"
     for file in _below(manifests, skipped):
-        place = file.relative_to(manifests).parts
-        if len(place) != _MANIFEST_DEPTH:
+        levels = file.relative_to(manifests).parts
+        if len(levels) != _MANIFEST_DEPTH:
             continue
-        host, namespace, model, tag = place
+        host, namespace, model, tag = levels
         if host != _OLLAMA_HOST:
             short = f"{host}/{namespace}/{model}"
         elif namespace == "library":

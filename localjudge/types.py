@@ -56,10 +56,10 @@ class UserValue(Record):
             super().__init__(**values)
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, problem["loc"]))
+            field = ".".join(map(str, problem["loc"]))
             message = problem["msg"].removeprefix("Value error, ")
-            if place:
-                message = f"{place}: {message}"
+            if field:
+                message = f"{field}: {message}"
             hint = f"its fields are {', '.join(type(self).model_fields)}"
             if problem.get("ctx", {}).get("class_name") == Context.__name__:
                 example = "{'text': 'It rains.'}"

@@ -60,8 +60,10 @@ TASKS = frozenset(
 _BUNDLED = Path(__file__).parent / "prompts"
 _VERDICT = "{verdict}"
 _SPECIAL = re.compile(r"([\\.^$*+?{}\[\]|()])")  # in Python and in llguidance
-_PLACEHOLDER = re.compile(r"LABEL_\d+")  # Hugging Face's names of outputs without names
-PLACE = re.compile(r"\{( ?)(context|question|unit|reference|response|own_question|levels|answer)\}")
+_UNNAMED = re.compile(r"LABEL_\d+")  # Hugging Face's names of outputs without names
+PLACEHOLDER = re.compile(
+    r"\{( ?)(context|question|unit|reference|response|own_question|levels|answer)\}"
+)
 
 
 class AnswerForm(Record):
@@ -134,7 +136,7 @@ class Head(Record):
 
     def fits(self, outputs: Sequence[str]) -> bool:
         """Return whether a model has these outputs, by number, and by name if it has names."""
-        is_named = not all(map(_PLACEHOLDER.fullmatch, outputs))
+        is_named = not all(map(_UNNAMED.fullmatch, outputs))
         if not is_named:
             return len(outputs) == len(self.outputs)
         return list(map(str.casefold, outputs)) == list(map(str.casefold, self.outputs))
@@ -174,10 +176,10 @@ class TaskPrompt(Record):
         return any(node.role for node in self.node)
 
     @property
-    def places(self) -> set[str]:
+    def placeholders(self) -> set[str]:
         names = set()
         for node in self.node:
-            for _, name in PLACE.findall(node.text):
+            for _, name in PLACEHOLDER.findall(node.text):
                 names.add(name)
         return names
 
@@ -201,7 +203,7 @@ class TaskPrompt(Record):
             if name not in GRAMMARS:
                 listed = ", ".join(sorted(GRAMMARS))
                 raise ValueError(f"no grammar is called {name!r}; the grammars are {listed}")
-        if "unit" not in self.places:
+        if "unit" not in self.placeholders:
             raise ValueError("it never shows the text that is judged: put {unit} into a node")
         return self
 

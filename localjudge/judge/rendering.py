@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from localjudge.judge.profile import PLACE, TaskPrompt
+from localjudge.judge.profile import PLACEHOLDER, TaskPrompt
 from localjudge.text.character_references import read_characters
 from localjudge.types import (
     CustomQuestion,
@@ -111,18 +111,18 @@ def _texts(task: Task) -> dict[str, str]:
 
 
 def list_unshown(prompt: TaskPrompt, task: Task) -> list[str]:
-    """Return the texts of a criterion's question for which the prompt has no place."""
+    """Return the texts of a criterion's question for which the prompt has no placeholder."""
     if not isinstance(task, CustomQuestion):
         return []
     texts = _texts(task)
     unshown = []
-    if any(map(str.strip, task.contexts)) and "context" not in prompt.places:
+    if any(map(str.strip, task.contexts)) and "context" not in prompt.placeholders:
         unshown.append("context")
     shows_examples = any(node.for_each == "examples" for node in prompt.node)
     if task.examples and not shows_examples:
         unshown.append("examples")
     for name in ("reference", "response"):
-        if texts[name] and name not in prompt.places:
+        if texts[name] and name not in prompt.placeholders:
             unshown.append(name)
     return unshown
 
@@ -159,11 +159,11 @@ def _parse(template: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...],
     """Split a template into literals, placeholders (blank, name) and fenced tags, as a model may
     read them.
     """
-    parts = PLACE.split(template)
+    parts = PLACEHOLDER.split(template)
     literals = tuple(parts[::3])
-    places = tuple(zip(parts[1::3], parts[2::3], strict=True))
+    placeholders = tuple(zip(parts[1::3], parts[2::3], strict=True))
     tags = [_as_read(tag.replace("{fence}>", "")) for tag in _FENCED_TAG.findall(template)]
-    return literals, places, tuple(tags)
+    return literals, placeholders, tuple(tags)
 
 
 def _fill(template: str, texts: Mapping[str, str]) -> Node:
@@ -172,7 +172,7 @@ def _fill(template: str, texts: Mapping[str, str]) -> Node:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
-    literals, places, tags = _parse(template)
+    literals, placeholders, tags = _parse(template)
     inside = ""
     if tags:
         inside = _as_read("\n".join(dict.fromkeys(texts)))
@@ -182,7 +182,7 @@ def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
         number += 1
         fence = f"-{number}"
     pieces: list[Piece] = []
-    blanks = [blank for blank, _ in places]
+    blanks = [blank for blank, _ in placeholders]
     # The last literal is followed by no text.
     for literal, blank, text in zip(literals, [*blanks, ""], [*texts, ""], strict=True):
         trusted = literal.replace("{fence}", fence)

@@ -247,12 +247,12 @@ def read_skeleton(
     marks: list[str] = []
     messages: list[dict[str, str]] = []
     documents: list[dict[str, str]] = []
-    for place, role in enumerate(roles):
+    for number, role in enumerate(roles):
         if role == _DOCUMENT:
-            mark = f"{_MARK}-{place}{_UNLIKE_JSON}."
+            mark = f"{_MARK}-{number}{_UNLIKE_JSON}."
             documents.append({"doc_id": str(len(documents)), "text": mark})
         else:
-            mark = f"{_MARK}-{place}."
+            mark = f"{_MARK}-{number}."
             messages.append({"role": role, "content": mark})
         marks.append(mark)
     arguments = dict(profile.tasks[name].template)

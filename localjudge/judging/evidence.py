@@ -108,20 +108,20 @@ class _SampleTexts:
     def find_in_contexts(self, statement: str, read: Sequence[int]) -> list[Match]:
         """Return the closest sentences in all contexts; of the `read` ones, in what was read."""
         texts = context_texts(self.sample.retrieved_contexts)
-        parts = self._parts_read(tuple(texts[place] for place in read), statement)
+        parts = self._parts_read(tuple(texts[number] for number in read), statement)
         if parts is None:
             return self.contexts.find(statement)
         everywhere = [Part(read[part.text], part.span) for part in parts]
-        for place in sorted(set(range(len(texts))) - set(read)):
-            everywhere.append(Part(place, Span.whole(texts[place])))
+        for number in sorted(set(range(len(texts))) - set(read)):
+            everywhere.append(Part(number, Span.whole(texts[number])))
         return self.contexts.find(statement, parts=everywhere)
 
-    def find_in_context(self, statement: str, place: int) -> list[Match]:
+    def find_in_context(self, statement: str, number: int) -> list[Match]:
         texts = context_texts(self.sample.retrieved_contexts)
-        parts = self._parts_read(texts[place : place + 1], statement)
+        parts = self._parts_read(texts[number : number + 1], statement)
         if parts is not None:
-            parts = [Part(place, part.span) for part in parts]
-        return self.contexts.find(statement, [place], parts)
+            parts = [Part(number, part.span) for part in parts]
+        return self.contexts.find(statement, [number], parts)
 
     def _parts_read(self, texts: tuple[str, ...], statement: str) -> list[Part] | None:
         """Return what a judge has read of the texts that it was shown, None if everything."""
@@ -141,18 +141,18 @@ class _SampleTexts:
         statements = response_statements(self.sample, self._sentences)
         return [self._index.resolve(statement.marks) for statement in statements]
 
-    def places_read(self, verdict: VerdictRow) -> list[int]:
-        """Return the places of the contexts that were shown for a statement."""
+    def contexts_read(self, verdict: VerdictRow) -> list[int]:
+        """Return the numbers of the contexts that were shown for a statement."""
         if verdict.against != "cited":
             return list(range(len(self.sample.retrieved_contexts or ())))
-        places = {citation.context for citation in self.citations[verdict.index]}
-        return sorted(place for place in places if place is not None)
+        cited = {citation.context for citation in self.citations[verdict.index]}
+        return sorted(number for number in cited if number is not None)
 
     @cached_property
     def _index(self) -> ContextIndex:
         return ContextIndex(self.sample.retrieved_contexts or ())
 
-    def name_context(self, place: int) -> str:
+    def name_context(self, number: int) -> str:
         """Return the name by which the response would cite a context: its id, or its rank from 1.
 
         It is the id if the response cites ids, or if an id looks like a rank.
@@ -161,9 +161,9 @@ class _SampleTexts:
         cites_ids = any(citation.name in ids for citation in chain(*self.citations))
         if cites_ids or any(map(RANK.fullmatch, ids)):
             for name, context in ids.items():
-                if context == place:
+                if context == number:
                     return name
-        return str(place + 1)
+        return str(number + 1)
 
 
 def _make_rows(texts: _SampleTexts, verdict: VerdictRow) -> Iterator[EvidenceRow]:
@@ -205,7 +205,7 @@ def _matches(texts: _SampleTexts, verdict: VerdictRow) -> list[Match]:
         return texts.response.find(statement)
     if isinstance(verdict.against, int):
         return texts.find_in_context(statement, verdict.against)
-    return texts.find_in_contexts(statement, texts.places_read(verdict))
+    return texts.find_in_contexts(statement, texts.contexts_read(verdict))
 
 
 def _supports(verdict: VerdictRow, match: Match, is_cited: bool | None) -> bool:

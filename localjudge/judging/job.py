@@ -339,7 +339,7 @@ class Job:
             "skipped_places": list(plan.dataset.skipped_places),
             "source_sha256": list(plan.dataset.source_sha256),
             "shard_of": plan.parent,
-            "index": list(plan.frame_index),
+            "index": list(plan.index_levels),
             "stopped": plan.stopped,
             "drawn_from": plan.drawn_from,
             "evidence": self.evidence,

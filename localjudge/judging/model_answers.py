@@ -68,17 +68,17 @@ class ModelAnswers(Answers):
         self._done = 0
         self._take_turns = only is None and not jury.is_in_memory
         if not self._take_turns:
-            self._asking = {place: self._open(place) for place in judges}
+            self._asking = {number: self._open(number) for number in judges}
 
-    def _open(self, place: int) -> Wording:
-        return Wording(self._jury.open(place), self._sentences, self._language)
+    def _open(self, number: int) -> Wording:
+        return Wording(self._jury.open(number), self._sentences, self._language)
 
     @property
     def workers(self) -> int:
         """How many questions the judges that are asked now answer at the same time."""
         workers = 1
-        for place in self._asking:
-            workers = max(workers, count_workers(self._jury.open(place).engine))
+        for number in self._asking:
+            workers = max(workers, count_workers(self._jury.open(number).engine))
         return workers
 
     def prepare(self, samples: Sequence[Sample]) -> bool:
@@ -91,20 +91,20 @@ class ModelAnswers(Answers):
         is_waiting = not all(sample.id in self._prepared for sample in samples)
         while is_waiting:
             order = self._jury.order
-            for turn, place in enumerate(order):
-                is_waiting = self._take_turn(place, samples, order[turn + 1 :])
+            for turn, number in enumerate(order):
+                is_waiting = self._take_turn(number, samples, order[turn + 1 :])
         self._prepared.update(sample.id for sample in samples)
         return True
 
-    def _take_turn(self, place: int, samples: Sequence[Sample], later: Sequence[int]) -> bool:
+    def _take_turn(self, number: int, samples: Sequence[Sample], later: Sequence[int]) -> bool:
         """Let one judge answer, before the `later` ones.
 
         Returns whether a verdict then waits for another judge.
         """
-        self._asking = {place: self._open(place)}
+        self._asking = {number: self._open(number)}
         self._later = later
         self._expected.begin_judge()
-        self.progress.phase(self.judges[place])
+        self.progress.phase(self.judges[number])
         self.total = len(samples)
         self._done = 0
         is_waiting = False
@@ -130,25 +130,25 @@ class ModelAnswers(Answers):
         if self._take_turns and self._store is not None:
             replies |= self._store.answers_about(dict.fromkeys(task.sample_id for task in tasks))
             for task in tasks:
-                for place in self.judges:
-                    unit = task.asked(place)
+                for number in self.judges:
+                    unit = task.asked(number)
                     if unit in self._without_question:
                         replies[unit] = self._without_question[unit]
-        for place in self._asking:
-            replies |= self._ask(place, tasks)
+        for number in self._asking:
+            replies |= self._ask(number, tasks)
         return replies
 
-    def _ask(self, place: int, tasks: Sequence[TaskRef]) -> dict[AskedUnit, Reply]:
+    def _ask(self, number: int, tasks: Sequence[TaskRef]) -> dict[AskedUnit, Reply]:
         """Return the replies of one judge: by known answers, and by the engine for the others."""
-        selected = select_tasks(tasks, place, self.judges, self.rule)
-        worded = self._asking[place].word(selected)
+        selected = select_tasks(tasks, number, self.judges, self.rule)
+        worded = self._asking[number].word(selected)
         questions = distinct(worded)
         windows_by_unit: dict[AskedUnit, list[AskedWindow]] = {}
         without_question: dict[AskedUnit, Verdict | NoAnswer] = {}
         for task, words in zip(selected, worded, strict=True):
-            unit = task.asked(place)
+            unit = task.asked(number)
             if isinstance(words, tuple):
-                windows_by_unit[unit] = [AskedWindow(number, keyed.key) for keyed, number in words]
+                windows_by_unit[unit] = [AskedWindow(window, keyed.key) for keyed, window in words]
             else:
                 without_question[unit] = words
         if self._take_turns:
@@ -157,7 +157,7 @@ class ModelAnswers(Answers):
                 later_tasks += len(select_tasks(tasks, later, self.judges, self.rule))
             self._expected.count_tasks(len(selected), later_tasks)
             self._without_question |= without_question
-        answers = self._answer(place, questions, windows_by_unit)
+        answers = self._answer(number, questions, windows_by_unit)
         replies: dict[AskedUnit, Reply] = {**without_question}
         for unit, windows in windows_by_unit.items():
             replies[unit] = [window._replace(answer=answers[window.key]) for window in windows]
@@ -165,7 +165,7 @@ class ModelAnswers(Answers):
 
     def _answer(
         self,
-        place: int,
+        number: int,
         questions: Mapping[str, KeyedRequest],
         windows_by_unit: Mapping[AskedUnit, Sequence[AskedWindow]],
     ) -> dict[str, Answer | NoAnswer]:
@@ -192,7 +192,7 @@ class ModelAnswers(Answers):
             self._keep(key, answer)
             self.watch(requests[key])
 
-        engine = self._jury.open(place).engine
+        engine = self._jury.open(number).engine
         return answers | ask(engine, requests, self.progress, on_answer=keep)
 
     def _keep(self, key: str, answer: Answer | NoAnswer) -> None:

@@ -74,7 +74,7 @@ class Plan(NamedTuple):
     whole               number of samples in the data, of which the dataset may be a part
     left_out            omitted default metrics, with the missing fields
     cluster_of          group of each sample
-    frame_index         index of the user's pandas frame
+    index_levels        index of the user's pandas frame
     column_types        types of the columns of the user's frame
     parent              data of all shards, for a shard
     stored_in           a run with the samples, whose judge is the default
@@ -90,7 +90,7 @@ class Plan(NamedTuple):
     whole: int
     left_out: Mapping[str, frozenset[str]] = MappingProxyType({})
     cluster_of: Mapping[str, str] | None = None
-    frame_index: Sequence[IndexLevel] = ()
+    index_levels: Sequence[IndexLevel] = ()
     parent: DataIdentity | None = None
     stored_in: RunRecord | None = None
     column_types: Mapping[str, Any] = MappingProxyType({})
@@ -170,7 +170,7 @@ class DataToRead(NamedTuple):
     options: ReadOptions
     requested: list[Metric] | None
     settings: RunSettings
-    frame_index: Sequence[IndexLevel]
+    index_levels: Sequence[IndexLevel]
 
     def plan_samples(self, whole: Dataset) -> Plan:
         """Return the plan of the data that were read."""
@@ -198,7 +198,7 @@ class DataToRead(NamedTuple):
             len(whole.samples),
             left_out,
             clusters,
-            self.frame_index,
+            self.index_levels,
             parent=parent,
             column_types=column_types,
         )
@@ -209,7 +209,7 @@ def data_to_read(data: Data, metrics: object, settings: RunSettings) -> DataToRe
     requested = requested_metrics(metrics, settings.criteria)
     settings = add_criteria(settings, requested)
     _ = settings.sentences.identity  # refuses an unknown language before anything is read
-    rows, frame_index = _unpack_index(data)
+    rows, index_levels = _unpack_index(data)
     options: ReadOptions = {
         "mapping": settings.mapping,
         "skip_bad_rows": settings.skip_bad_rows,
@@ -218,7 +218,7 @@ def data_to_read(data: Data, metrics: object, settings: RunSettings) -> DataToRe
         # A response such as "N/A" may be a refusal.
         "keeps_answer_words": "refusal" in catalog.list_special_tasks(requested or ()),
     }
-    return DataToRead(data, rows, options, requested, settings, frame_index)
+    return DataToRead(data, rows, options, requested, settings, index_levels)
 
 
 def group_samples(dataset: Dataset, column: str) -> dict[str, str]:
@@ -300,11 +300,11 @@ def data_stem(source: str) -> str:
 def below_runs(name: str) -> Path:
     """Return a directory in `runs`. Raises InputError for a link."""
     path = RUNS / name
-    for place in (RUNS, path):
-        if place.is_symlink():
-            target = os.path.realpath(place)
+    for folder in (RUNS, path):
+        if folder.is_symlink():
+            target = os.path.realpath(folder)
             raise InputError(
-                f"{place} is a link: the run and its texts would be written to {target}",
+                f"{folder} is a link: the run and its texts would be written to {target}",
                 hint=f"if you want that, name the directory: {option('out', str(path))}",
             )
     return path

@@ -174,7 +174,7 @@ def answers_in_order(
 ) -> list[Answer | NoAnswer]:
     """Return the engine's answers in the order of the requests."""
     answers = ask(engine, dict(enumerate(requests)), progress)
-    return [answers[place] for place in range(len(requests))]
+    return [answers[index] for index in range(len(requests))]
 
 
 def digest(key: str) -> bytes:

@@ -108,13 +108,13 @@ class RepeatedAnswers(StoredAnswers):
             here = f"the judges here are {', '.join(jury.names)}"
             raise InputError(f"{there}, and {here}", hint="name the judges of the run")
         sentences = self.settings.sentences
-        for place in jury.order:
-            judge = jury.open(place)
+        for number in jury.order:
+            judge = jury.open(number)
             if not jury.is_single:
                 self.progress.phase(judge.name)
-            identity = self._engines[place]
+            identity = self._engines[number]
             wording = Wording(judge, sentences, self.settings.language, identity=identity)
-            self._asking = place, judge.engine, wording
+            self._asking = number, judge.engine, wording
             for _ in evaluate(self.run.iter_samples(), self.metrics, self, sentences):
                 pass
             self._asking = None
@@ -138,7 +138,7 @@ class RepeatedAnswers(StoredAnswers):
         """
         if self._asking is None:
             for task in tasks:
-                units = [task.asked(place) for place in self.judges]
+                units = [task.asked(number) for number in self.judges]
                 keys: list[str] = []
                 for unit in units:
                     keys += [window.key for window in self.stored.get(unit, ())]
@@ -153,10 +153,10 @@ class RepeatedAnswers(StoredAnswers):
         return super().verdicts(tasks)
 
     def _repeat_questions(
-        self, tasks: Sequence[TaskRef], place: int, engine: Engine, wording: Wording
+        self, tasks: Sequence[TaskRef], number: int, engine: Engine, wording: Wording
     ) -> None:
         """Compare the questions of one judge with the stored ones, and ask the drawn ones."""
-        selected = select_tasks(tasks, place, self.judges, self.rule)
+        selected = select_tasks(tasks, number, self.judges, self.rule)
         worded = wording.word(selected)
         questions = distinct(worded)
         stored = stored_answers(self.store, questions)
@@ -171,12 +171,13 @@ class RepeatedAnswers(StoredAnswers):
         self._waiting -= digests
         self._asked |= digests
         for task, asked in zip(selected, worded, strict=True):
-            unit = task.asked(place)
-            asked_before = [(window.key, window.number) for window in self.stored.get(unit, ())]
+            unit = task.asked(number)
+            stored_windows = self.stored.get(unit, ())
+            asked_before = [(each.key, each.number) for each in stored_windows]
             windows: list[tuple[str, int | None]] = []
             if isinstance(asked, tuple):
-                for keyed, number in asked:
-                    windows.append((keyed.key, number))
+                for keyed, window in asked:
+                    windows.append((keyed.key, window))
             is_altered = asked_before != windows
             self._altered_units += is_altered
             if not isinstance(asked, tuple):

@@ -357,10 +357,10 @@ def _explain(error: ValidationError) -> InputError:
     """Return an error that names the option as the reader knows it."""
     problem = error.errors()[0]
     name, *keys = problem["loc"]
-    place = ".".join([option_name(str(name)), *map(str, keys)])
-    words = problem["msg"].replace("Input should be", f"{place} must be", 1)
+    name_of_value = ".".join([option_name(str(name)), *map(str, keys)])
+    words = problem["msg"].replace("Input should be", f"{name_of_value} must be", 1)
     if words.startswith("String"):
-        words = f"{place}: {words}"
+        words = f"{name_of_value}: {words}"
     words = words.replace("less than or equal to", "at most")
     words = words.replace("greater than or equal to", "at least")
     return InputError(f"{words}, got {problem['input']!r:.80}")

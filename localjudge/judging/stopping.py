@@ -285,7 +285,7 @@ class BaselineScores:
     ) -> None:
         self._baseline = ComparedRun(baseline, metrics)
         self._keys = [sample_keys(sample) for sample in plan.dataset.samples]
-        self._places = {keys.id: place for place, keys in enumerate(self._keys)}
+        self._numbers = {keys.id: number for number, keys in enumerate(self._keys)}
         self._sampling = sampling.joined(baseline.sampling)
         self._groups = plan.cluster_of
         pairs = pair_samples(self._baseline.samples, self._keys)
@@ -294,9 +294,9 @@ class BaselineScores:
             for new, old in pairs.items():
                 self._groups[self._keys[new].id] = self._baseline.groups[old]
         self._scores: dict[str, dict[int, float | None]] = {}
-        """By metric, then by place of a judged sample. None without a score."""
+        """By metric, then by number of a judged sample. None without a score."""
         self._waiting: dict[str, set[int]] = {}
-        """Places of the samples that the baseline has, and that are not judged yet."""
+        """Numbers of the samples that the baseline has, and that are not judged yet."""
         for metric in metrics:
             self._scores[metric] = {}
             self._waiting[metric] = set()
@@ -315,9 +315,9 @@ class BaselineScores:
             score = None
             if isinstance(evaluation.outcome, Scored):
                 score = evaluation.outcome.expected
-            place = self._places[evaluation.sample_id]
-            self._scores[evaluation.metric][place] = score
-            self._waiting[evaluation.metric].discard(place)
+            number = self._numbers[evaluation.sample_id]
+            self._scores[evaluation.metric][number] = score
+            self._waiting[evaluation.metric].discard(number)
 
     def is_complete(self, metric: str) -> bool:
         """Return whether all samples that the baseline has are judged."""
@@ -326,21 +326,21 @@ class BaselineScores:
     def interval(self, metric: str) -> Mean | None:
         """Return the interval of the mean difference over the judged samples."""
         scores = self._scores[metric]
-        places = sorted(scores)
+        numbers = sorted(scores)
         before: list[float] = []
         after: list[float] = []
         groups: list[str] = []
-        keys = [self._keys[place] for place in places]
+        keys = [self._keys[number] for number in numbers]
         for new, old in pair_samples(self._baseline.samples, keys).items():
-            place = places[new]
+            number = numbers[new]
             score_before = self._baseline.expected_score(metric, old)
-            score_after = scores[place]
+            score_after = scores[number]
             if score_before is None or score_after is None:
                 continue
             before.append(score_before)
             after.append(score_after)
             if self._groups:
-                groups.append(self._groups.get(self._keys[place].id, ""))
+                groups.append(self._groups.get(self._keys[number].id, ""))
         if not before:
             return None
         return self._sampling.difference(before, after, groups or None)

@@ -114,7 +114,7 @@ def _plan_stored(
         whole=original.sampling.whole,
         left_out=left_out,
         cluster_of=groups or None,
-        frame_index=environment.index,
+        index_levels=environment.index,
         parent=environment.shard_of,
         stored_in=original,
     )

@@ -23,7 +23,7 @@ from localjudge.judging.plan import Data
 from localjudge.judging.replay import RepeatedAnswers, RowChange
 from localjudge.judging.stored_data import find_judges, read_run_settings
 from localjudge.judging.verify_files import (
-    MAX_PLACES,
+    MAX_CHANGES,
     DataFileCheck,
     changed_rows,
     changed_values,
@@ -189,7 +189,7 @@ def _compare(repeated: RepeatedAnswers, jury: Jury, labels: LabelsCheck) -> Veri
         largest_move=max((row.distance for row in rows), default=0.0),
         rows=tuple(rows),
         altered_requests=altered,
-        files={name: tuple(places[:MAX_PLACES]) for name, places in files.items() if places},
+        files={name: tuple(changes[:MAX_CHANGES]) for name, changes in files.items() if changes},
         labels=labels,
         judge_changes=tuple(differences(run.manifest.judge, identity)),
         data_changes=data_changes,

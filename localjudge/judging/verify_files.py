@@ -47,7 +47,7 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import SUMMARY, Summary, Totals
 from localjudge.types import NoAnswer, Record, Sample, Verdict
 
-MAX_PLACES = 20
+MAX_CHANGES = 20
 """Differences of a file that are listed."""
 _SHOWN_IDS = 5
 _UNREADABLE = "it cannot be read"
@@ -113,9 +113,9 @@ def _recompute(run: RunRecord) -> Iterator[str]:
     summary = totals.summary(manifest.signature, card, manifest.environment.skipped_rows)
     summary = summary.model_copy(update={"stopped": manifest.environment.stopped})
     files[SUMMARY] = changed_values(run, summary)
-    for name, places in files.items():
-        if places:
-            yield f"{name} does not follow from the stored answers ({', '.join(places)})"
+    for name, changes in files.items():
+        if changes:
+            yield f"{name} does not follow from the stored answers ({', '.join(changes)})"
 
 
 class _StoredVerdicts(StoredAnswers):
@@ -191,7 +191,7 @@ def changed_rows(
                 for line in lines_by_file[name]:
                     counts[name] += 1
                     is_same = file.readline(run_directory.MAX_VALUE_BYTES) == line.encode()
-                    if not is_same and len(changes[name]) < MAX_PLACES:
+                    if not is_same and len(changes[name]) < MAX_CHANGES:
                         changes[name].append(f"row {counts[name]}")
         for name, file in files.items():
             if file.read(1):

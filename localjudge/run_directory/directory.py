@@ -101,12 +101,12 @@ def placed_rows(
     """Yield the rows of a JSONL file between two byte offsets, each with its offset."""
     with open_regular(path) as file:
         file.seek(start)
-        place = start
+        offset = start
         number = 0
-        while line := file.readline(min(MAX_VALUE_BYTES + 1, end - place)):
+        while line := file.readline(min(MAX_VALUE_BYTES + 1, end - offset)):
             number += 1
-            yield place, parse_row(line, f"{path}:{number}", kind)
-            place += len(line)
+            yield offset, parse_row(line, f"{path}:{number}", kind)
+            offset += len(line)
 
 
 def parse_row(line: bytes, where: str, kind: TypeAdapter[_Row]) -> _Row:
@@ -140,9 +140,9 @@ def first_problem(error: ValidationError) -> str:
     """Return the first validation error as `metrics.faithfulness.mean: Input should be ...`."""
     problem = error.errors(include_url=False, include_input=False)[0]
     message = problem["msg"]
-    place = ".".join(map(str, problem["loc"]))
-    if place:
-        message = f"{place}: {message}"
+    field = ".".join(map(str, problem["loc"]))
+    if field:
+        message = f"{field}: {message}"
     return excerpt(message)
 
 

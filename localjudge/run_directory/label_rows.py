@@ -33,7 +33,7 @@ from pydantic import AfterValidator, Field, TypeAdapter
 from localjudge.errors import RunDirectoryError
 from localjudge.resources import OPEN_SAFELY, unwritable
 from localjudge.run_directory.directory import MAX_VALUE_BYTES, open_regular, parse_row
-from localjudge.run_directory.result_rows import Place, Share, json_line
+from localjudge.run_directory.result_rows import Index, Share, json_line
 from localjudge.run_directory.writing import wait_for_lock
 from localjudge.stats.corrected import MAX_POINTS
 from localjudge.text.folding import clean
@@ -74,7 +74,7 @@ class DrawnStatement(Record):
     key: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
     sample_id: str
     metric: str
-    position: Place
+    position: Index
     draw: str | None = None
     frame: str | None = None
     size_share: Share | None = None

@@ -67,7 +67,7 @@ _OF_VERDICT = ("p_yes", "label", "reason", "window", "error", "valid_mass", "jud
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Mass = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Place = Annotated[int, Field(ge=0, le=_LARGEST)]
+Index = Annotated[int, Field(ge=0, le=_LARGEST)]
 Amount = (
     Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)] | Annotated[float, Field(allow_inf_nan=False)]
 )
@@ -114,13 +114,13 @@ class EvidenceRow:
     sample_id: str
     metric: str
     source: UnitSource
-    source_index: Place | None
-    index: Place
-    position: Place
-    rank: Place
-    context: Place | None
-    start: Place
-    end: Place
+    source_index: Index | None
+    index: Index
+    position: Index
+    rank: Index
+    context: Index | None
+    start: Index
+    end: Index
     text: str
     score: Share
     supports: bool
@@ -143,20 +143,20 @@ class VerdictRow:
     sample_id: str
     metric: str
     unit: UnitKind
-    index: Place
+    index: Index
     source: UnitSource
-    source_index: Place | None
-    start: Place
-    end: Place
+    source_index: Index | None
+    start: Index
+    end: Index
     text: str
     p_yes: Share | None
     label: Label | None
     reason: str | None
-    window: Place | None
+    window: Index | None
     error: str | None
-    against: Place | AgainstText | None = None
+    against: Index | AgainstText | None = None
     valid_mass: Mass | None = None
-    position: Place | None = None
+    position: Index | None = None
     judges: dict[str, Share] | None = None
     evidence: tuple["EvidenceRow", ...] = ()
     shown: str | None = None

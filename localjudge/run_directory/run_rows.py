@@ -95,9 +95,9 @@ def texts_read(
     Empty for judges that read everything.
     """
     readers: list[int] = []
-    for place, judge in enumerate(run.manifest.judge.judges):
+    for number, judge in enumerate(run.manifest.judge.judges):
         if judge.judge.nearest is not None:
-            readers.append(place)
+            readers.append(number)
     if not readers:
         return {}
     asked: dict[UnitPlace, list[str]] = {}

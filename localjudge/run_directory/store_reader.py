@@ -172,8 +172,8 @@ def select_named(
     """Yield the rows of a query that ends in `IN`, for these names."""
     rest = iter(names)
     while batch := list(islice(rest, _NAMED_AT_ONCE)):
-        places = ", ".join("?" * len(batch))
-        yield from select(connection, kind, f"{query} ({places})", batch)
+        marks = ", ".join("?" * len(batch))
+        yield from select(connection, kind, f"{query} ({marks})", batch)
 
 
 def select_answers(
