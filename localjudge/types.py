@@ -324,6 +324,7 @@ class VerdictRequest(NamedTuple):
         return f"{{{parts}}}"
 
 
+ONE_HALF = 0.5
 NO_MODEL = "none"
 """Type of the engine of a run without questions."""
 CLASSIFIER = "llama.cpp classifier"

@@ -25,7 +25,7 @@ from localjudge.types import NoAnswer, Sample, Verdict, VerdictRule
 _FIRST_BLOCK = 16
 _MAX_BLOCK = 256
 _MAX_TIMES = 16
-_HALF = VerdictRule(0.5, 0.0)
+_HALF = VerdictRule(types.ONE_HALF, 0.0)
 _Item = TypeVar("_Item")
 _Rounds = Generator[list[TaskRef], list[Verdict | NoAnswer] | None, Evaluation]
 """Yields the tasks of each round, receives their verdicts, and returns the evaluation."""

@@ -230,7 +230,10 @@ class Jury:
     def _combine(self, metric: Metric, settings: RunSettings, progress: Progress) -> Combination:
         """Return the weights of a calibration, an earlier run or the registry, else by scales."""
         kind = scale_kind(metric)
-        combination = _find_combination(metric, settings)
+        calibrated = {each.question: each.combination for each in settings.calibration}
+        combination = calibrated.get(get_question(metric.name) or "")
+        if combination is None and settings.weights:
+            combination = Combination(settings.weights)
         registered = self._find_registered()
         if combination is None and registered is not None and kind in registered.weights:
             combination = Combination(registered.weights[kind])
@@ -279,19 +282,6 @@ class Jury:
         """Return the registered jury of this name, if its files and prompts are the registered."""
         judges = self._identify_judges([]).values()
         return find_registered_jury(self.source, judges)
-
-
-def _find_combination(metric: Metric, settings: RunSettings) -> Combination | None:
-    """Return the weights of a calibration of the metric's question, or of an earlier run."""
-    question = get_question(metric.name)
-    for calibration in reversed(settings.calibration):
-        if calibration.question == question:
-            if calibration.combination is not None:
-                return calibration.combination
-            break
-    if settings.weights:
-        return Combination(settings.weights)
-    return None
 
 
 def scale_kind(metric: Metric) -> ScaleKind:

@@ -125,45 +125,37 @@ def _only_of_answers(planned: Plan) -> Plan:
 
 
 def judge_pair(
-    planned: PairPlan,
-    *,
-    out: str | Path | None = None,
-    progress: Progress | None = None,
-    **how: Any,
+    planned: PairPlan, *, out: str | Path | None = None, **how: Any
 ) -> tuple[ComparisonDirectory, RunRecord, RunRecord]:
     """Judge both columns. Returns their directory, the run of the baseline, and the other run.
 
-    `how` are the judge and the engine of `open_job`. Raises RunDirectoryError for a directory with
-    other content.
+    `how` are the judge, the engine and the progress of `open_job`. Raises RunDirectoryError for a
+    directory with other content.
     """
-    with _open_baseline(planned, out, progress, how) as (directory, job):
+    with _open_baseline(planned, out, how) as (directory, job):
         baseline = job.run()
-    with _open_run(planned, directory, job, progress, how) as job:
+    with _open_run(planned, directory, job, how) as job:
         run = job.run()
     return directory, baseline, run
 
 
 def estimate_pair(
-    planned: PairPlan,
-    *,
-    out: str | Path | None = None,
-    progress: Progress | None = None,
-    **how: Any,
+    planned: PairPlan, *, out: str | Path | None = None, **how: Any
 ) -> tuple[Estimate, Estimate]:
     """Estimate the work of both runs as `estimate_plan` does.
 
     The answers that it measures stay in the directory, where the runs find them.
     """
-    with _open_baseline(planned, out, progress, how) as (directory, job):
+    with _open_baseline(planned, out, how) as (directory, job):
         baseline = estimate_job(job)
-    with _open_run(planned, directory, job, progress, how) as job:
+    with _open_run(planned, directory, job, how) as job:
         run = estimate_job(job)
     return baseline, run
 
 
 @contextmanager
 def _open_baseline(
-    planned: PairPlan, out: str | Path | None, progress: Progress | None, how: Mapping[str, Any]
+    planned: PairPlan, out: str | Path | None, how: Mapping[str, Any]
 ) -> Iterator[tuple[ComparisonDirectory, Job]]:
     """Open the judge for the baseline, and make the directory of the comparison."""
     folder: Path | None = None
@@ -171,7 +163,7 @@ def _open_baseline(
         path = Path(os.path.expanduser(out))
         ComparisonDirectory.refuse_unusable(path, *planned.columns)
         folder = path / folder_names(*planned.columns)[0]
-    with open_job(planned.baseline, out=folder, progress=progress, **how) as job:
+    with open_job(planned.baseline, out=folder, **how) as job:
         if out is None:
             path = pair_directory(planned.baseline, planned.run, job.identity)
         directory = ComparisonDirectory.create(path, *planned.columns)
@@ -183,11 +175,7 @@ def _open_baseline(
 
 @contextmanager
 def _open_run(
-    planned: PairPlan,
-    directory: ComparisonDirectory,
-    baseline: Job,
-    progress: Progress | None,
-    how: Mapping[str, Any],
+    planned: PairPlan, directory: ComparisonDirectory, baseline: Job, how: Mapping[str, Any]
 ) -> Iterator[Job]:
     """Open the judge for the new run, which reuses the answers of the baseline.
 
@@ -198,7 +186,7 @@ def _open_run(
     settings = settings.model_copy(update={"reuse": reuse})
     told = frozenset(baseline.progress.notes)
     run = planned.run._replace(settings=settings, told=told)
-    with open_job(run, out=directory.run_path, progress=progress, **how) as job:
+    with open_job(run, out=directory.run_path, **how) as job:
         job.progress.note(planned.note)
         if planned.warning:
             job.progress.warn(planned.warning)

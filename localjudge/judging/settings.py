@@ -25,10 +25,9 @@ from localjudge.run_directory.environment import SettingsOfResults
 from localjudge.run_directory.run_record import RunLike, RunRecord
 from localjudge.text import Segmenter
 from localjudge.text.languages import read_abbreviations
-from localjudge.types import JudgeWeight, Record, VerdictRule
+from localjudge.types import ONE_HALF, JudgeWeight, Record, VerdictRule
 from localjudge.words import Setting, declare, hint_for_option, option, option_name
 
-ONE_HALF = 0.5
 _HELP_WIDTH = 100
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")

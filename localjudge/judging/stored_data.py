@@ -24,7 +24,7 @@ from localjudge.judging.metric_choice import (
     requested_metrics,
 )
 from localjudge.judging.plan import Data, Plan, group_samples, plan
-from localjudge.judging.settings import DATA_SETTINGS, ONE_HALF, RunSettings, checked, settings_with
+from localjudge.judging.settings import DATA_SETTINGS, RunSettings, checked, settings_with
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
@@ -34,7 +34,7 @@ from localjudge.run_directory.directory import MANIFEST, STORE, excerpt, validat
 from localjudge.run_directory.identity import DataIdentity
 from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.types import Sample
+from localjudge.types import ONE_HALF, Sample
 from localjudge.words import option, option_name
 
 _MAX_NAMES = 10

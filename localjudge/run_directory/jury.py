@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from localjudge.types import Combination, JudgeCard, ScaleKind
+from localjudge.types import ONE_HALF, Combination, JudgeCard, ScaleKind
 
 CLIPPED_AT = 1e-4
 """Smallest distance of a probability from 0 and 1."""
@@ -21,7 +21,6 @@ SMALLEST_SCALE = 0.1
 """Of a judge that gives almost the same probability to every item."""
 NO_DECISIONS = "not for decisions"
 """Ends the strictest caution about a judge."""
-ONE_HALF = 0.5
 KINDS: tuple[ScaleKind, ...] = get_args(ScaleKind)
 _LARGEST_EXPONENT = 700.0
 
