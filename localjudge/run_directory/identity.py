@@ -175,7 +175,7 @@ class MetricIdentity(ManifestPart):
 
     @classmethod
     def of(cls, metric: Metric) -> Self:
-        values = {"version": metric.version, **get_options(metric)}
+        values: dict[str, Any] = {"version": metric.version, **get_options(metric)}
         if isinstance(metric, Criterion):
             values["criterion_sha256"] = metric.sha256
         return cls(**values)
