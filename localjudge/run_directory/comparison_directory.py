@@ -12,7 +12,6 @@ import json
 import os
 import re
 import unicodedata
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -30,19 +29,16 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 _Folder = Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=2 * _MAX_LETTERS)]
 
 
-class _Names(Record):
+class ComparisonDirectory(Record):
+    """The directory of two runs. `baseline` and `run` are the names of their folders.
+
+    All but the `path` is in the file.
+    """
+
+    path: Path = Field(exclude=True)
     schema_version: Literal[1] = 1
     baseline: _Folder
     run: _Folder
-
-
-@dataclass(frozen=True)
-class ComparisonDirectory:
-    """The directory of two runs. `baseline` and `run` are the names of their folders."""
-
-    path: Path
-    baseline: str
-    run: str
 
     @classmethod
     def create(cls, path: Path, baseline_column: str, column: str) -> Self:
@@ -51,11 +47,11 @@ class ComparisonDirectory:
         Raises RunDirectoryError for a directory with another comparison or other content.
         """
         cls.refuse_unusable(path, baseline_column, column)
-        directory = cls(path, *folder_names(baseline_column, column))
+        baseline, run = folder_names(baseline_column, column)
+        directory = cls(path=path, baseline=baseline, run=run)
         if not os.path.lexists(path / COMPARISON):
             make_directory(path)
-            names = _Names(baseline=directory.baseline, run=directory.run)
-            text = json.dumps(names.model_dump(), indent=2, ensure_ascii=False)
+            text = json.dumps(directory.model_dump(), indent=2, ensure_ascii=False)
             write_file(path / COMPARISON, f"{text}\n")
         return directory
 
@@ -87,11 +83,10 @@ class ComparisonDirectory:
         file = path / COMPARISON
         if not os.path.lexists(file):
             return None
-        names = validated(_Names, read_object(file), str(file))
-        if _fold(names.baseline) == _fold(names.run):
-            problem = f"{file} names one folder twice: {names.run}"
+        directory = validated(cls, {**read_object(file), "path": path}, str(file))
+        if _fold(directory.baseline) == _fold(directory.run):
+            problem = f"{file} names one folder twice: {directory.run}"
             raise RunDirectoryError(problem, hint="was it changed by hand?")
-        directory = cls(path, names.baseline, names.run)
         for folder in (directory.baseline_path, directory.run_path):
             if folder.is_symlink():
                 hint = "a comparison has its runs inside: copy the run there"
