@@ -168,7 +168,7 @@ class RunPair:
         baseline = self.baseline.verify(**how, progress=progress)
         run = self.run.verify(**how, progress=progress)
         comparison = ComparisonDirectory.open(self.directory)
-        labels = check_joint_labels(comparison.path, lambda: join_statements(comparison).frames)
+        labels = check_joint_labels(comparison)
         verification = PairVerification(baseline, run, labels)
         if verification:
             store_joint_verification(comparison.path, labels)

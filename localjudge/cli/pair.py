@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.analysis.check import Check
-from localjudge.analysis.compare import MOVED_SAMPLES, compare, join_statements
+from localjudge.analysis.compare import MOVED_SAMPLES, compare
 from localjudge.cli.command import names_next_step, print_json, typed_arguments
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
@@ -206,7 +206,7 @@ def verify_pair(
         values[role] = result.model_dump(mode="json")
         if not as_json:
             show(Table(titles=[excerpt(path)]), verification_view(result))
-    labels = check_joint_labels(comparison.path, lambda: join_statements(comparison).frames)
+    labels = check_joint_labels(comparison)
     if labels.problems:
         codes.append(ExitCode.GATE_MISSED)
     elif max(codes, key=_WORSE.index) == ExitCode.DONE:

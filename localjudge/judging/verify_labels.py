@@ -11,16 +11,18 @@ remain unnoticed, and whoever changes both files can hide any change.
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from math import isclose
 from pathlib import Path
 
+from localjudge.analysis.compare import join_statements
 from localjudge.errors import LocaljudgeError, RunDirectoryError
 from localjudge.labels.drawing import DISPUTED, DrawingName, draw_again, hash_frames
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.resources import write_output
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import excerpt, read_object, validated
 from localjudge.run_directory.files import (
     VERIFICATION,
@@ -96,13 +98,9 @@ def check_labels(run: RunRecord) -> LabelsCheck:
     )
 
 
-def check_joint_labels(
-    directory: Path, read_frames: Callable[[], Mapping[str, UnitFrame]]
-) -> LabelsCheck:
-    """Compare the labels in the directory of two runs with the ones verified there last.
-
-    `read_frames` gives the statements of both, and is called only if there are labels.
-    """
+def check_joint_labels(comparison: ComparisonDirectory) -> LabelsCheck:
+    """Compare the labels in the directory of two runs with the ones verified there last."""
+    directory = comparison.path
     path = directory / VERIFICATION
     verified = None
     frames: Mapping[str, UnitFrame] = {}
@@ -113,7 +111,7 @@ def check_joint_labels(
         labels = label_file(directory)
         is_altered = verified is not None and are_altered(directory, verified)
         if labels.rows:
-            frames = read_frames()
+            frames = join_statements(comparison).frames
     except LocaljudgeError as error:
         return LabelsCheck(verified=verified, problems=(error.message,), is_file_altered=is_altered)
     is_altered = is_altered or _count_wrong_sizes(labels.rows, frames) > 0

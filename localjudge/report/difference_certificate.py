@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.analysis.check import Check, check
-from localjudge.analysis.compare import join_statements
 from localjudge.analysis.comparison import MetricChange, RunComparison, ScoreChanges
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.difference_outcome import Outcome, decide_difference
@@ -108,7 +107,7 @@ def _values(
     result["is_corrected"] = False
     label_checks: list[LabelCheck] = []
     if not problems:
-        labels = check_joint_labels(comparison.path, lambda: join_statements(comparison).frames)
+        labels = check_joint_labels(comparison)
         problems += [f"{LABELS}: {problem}" for problem in labels.problems]
         label_checks = _check_labels(comparison, sides, labels.verified, messages)
     if not problems:
