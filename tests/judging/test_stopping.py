@@ -360,7 +360,7 @@ def test_a_difference_judges_only_samples_of_the_baseline(tmp_path: Path) -> Non
         assert run.check([gate], baseline=baseline).decisions[0].outcome == "undecided"
 
 
-@pytest.mark.parametrize("step", ["_store_data", "_judge"])
+@pytest.mark.parametrize("step", ["Job._store_data", "ResultFiles.add"])
 def test_a_kill_while_writing_does_not_shorten_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -370,7 +370,7 @@ def test_a_kill_while_writing_does_not_shorten_the_run(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(f"localjudge.judging.job.Job.{step}", die)
+        patched.setattr(f"localjudge.judging.job.{step}", die)
         with pytest.raises(KeyboardInterrupt):
             judge(tmp_path / "run", until="context_recall>=0.8")
     assert read_files(judge(tmp_path / "run", until=GATE), ROW_FILES) == read_files(
