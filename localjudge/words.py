@@ -21,6 +21,10 @@ from typing import Any, Literal
 
 _TINY = 1e-9
 """More than the error of a product of floats."""
+_DIGITS = range(3, 9)
+"""Digits that a number may have."""
+_EQUAL = 1e-8
+"""Numbers that are nearer count as equal."""
 PathRole = Literal["read", "word_list", "written", "judge"]
 """What is done with the path in a setting.
 
@@ -179,17 +183,52 @@ def percent(share: float) -> str:
     return str(math.floor(100 * share + 0.5 + _TINY))
 
 
-def three_digits(value: float) -> str:
-    """Return a number with three digits, half rounded away from 0: `0.313` for .3125."""
-    return f"{value + math.copysign(_TINY, value):.3f}"
+def three_digits(value: float, *limits: float) -> str:
+    """Return a number with three digits, half rounded away from 0: `0.313` for .3125.
+
+    It has more if three would hide on which side of a limit it is: `0.79996` beside .8.
+    """
+    shifted = value + math.copysign(_TINY, value)
+    sides = [_side(value, limit) for limit in limits]
+    for digits in _DIGITS:
+        text = f"{shifted:.{digits}f}"
+        if sides == [_side(float(text), limit) for limit in limits]:
+            return text
+    return f"{shifted:.3f}"
 
 
-def signed(value: float) -> str:
-    """Return a difference with its sign and three digits: `+0.313`, or `0.000` without one."""
-    digits = three_digits(abs(value))
-    if float(digits) == 0:
-        return digits
-    return f"{'-' if value < 0 else '+'}{digits}"
+def _side(value: float, limit: float) -> int:
+    """Return -1 below the limit, 1 above it, 0 on it."""
+    if abs(value - limit) < _EQUAL:
+        return 0
+    return 1 if value > limit else -1
+
+
+def signed(value: float, *limits: float) -> str:
+    """Return a difference with its sign and three digits: `+0.313`, or `0.000` without one.
+
+    It has more if three would hide on which side of a limit it is: `-0.00003` beside 0.
+    """
+    text = three_digits(value, *limits)
+    if float(text) == 0:
+        return text.lstrip("-")
+    if value > 0:
+        return f"+{text}"
+    return text
+
+
+def signed_difference(
+    value: float, interval: tuple[float, float], *limits: float
+) -> tuple[str, str, str]:
+    """Return a difference and both ends of its interval, such as `+0.145`, `-0.00003`, `+0.290`.
+
+    It shows on which side of 0 each end is, and on which side of the limits all three are.
+    """
+    low, high = interval
+    sides = limits
+    if low > 0 or high < 0:
+        sides = (0.0, *limits)
+    return signed(value, *sides), signed(low, 0.0, *limits), signed(high, 0.0, *limits)
 
 
 def numbered(count: int, noun: str) -> str:

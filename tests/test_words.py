@@ -21,6 +21,7 @@ from localjudge.words import (
     printable_lines,
     roughly,
     signed,
+    signed_difference,
     suggestion,
     three_digits,
 )
@@ -199,3 +200,46 @@ def test_digits_are_rounded_half_away_from_0(value: float, shown: str) -> None:
 @pytest.mark.parametrize(("value", "shown"), [(0.0004, "0.000"), (-0.0625, "-0.063")])
 def test_a_difference_has_a_sign_unless_it_rounds_to_0(value: float, shown: str) -> None:
     assert signed(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "shown"),
+    [
+        (0.79996, 0.8, "0.79996"),
+        (0.79966, 0.8, "0.7997"),
+        (0.8, 0.8, "0.800"),
+        (0.1 + 0.2, 0.3, "0.300"),
+        (0.80014, 0.8001, "0.80014"),
+        (0.8001, 0.8001, "0.8001"),
+        (0.9, 0.8, "0.900"),
+        (-0.00003, 0.0, "-0.00003"),
+    ],
+)
+def test_digits_show_on_which_side_of_a_limit_a_number_is(
+    value: float, limit: float, shown: str
+) -> None:
+    assert three_digits(value, limit) == shown
+
+
+@pytest.mark.parametrize(
+    ("numbers", "limits", "shown"),
+    [
+        ((0.145, -0.00003, 0.29), (), ("+0.145", "-0.00003", "+0.290")),
+        ((-0.1, -0.2, 0.0004), (), ("-0.100", "-0.200", "+0.0004")),
+        ((0.00004, -0.1, 0.1), (), ("0.000", "-0.100", "+0.100")),
+        ((0.0003, 0.0001, 0.0004), (), ("+0.0003", "+0.0001", "+0.0004")),
+        ((0.1, 0.0, 0.2), (), ("+0.100", "0.000", "+0.200")),
+        ((0.03, -0.0203, 0.08), (-0.02,), ("+0.030", "-0.0203", "+0.080")),
+    ],
+)
+def test_no_end_of_an_interval_is_rounded_to_the_other_side(
+    numbers: tuple[float, float, float], limits: tuple[float, ...], shown: tuple[str, str, str]
+) -> None:
+    value, low, high = numbers
+    assert signed_difference(value, (low, high), *limits) == shown
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_a_shown_number_is_on_its_side_of_any_limit(value: float, limit: float) -> None:
+    if abs(value - limit) > 2e-8:
+        assert (float(signed(value, limit)) < limit) == (value < limit)

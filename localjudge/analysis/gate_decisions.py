@@ -16,7 +16,7 @@ the judge's interval decides it. The reason says what would decide a gate:
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from localjudge.analysis.comparison import ComparedSlice, Obstacle, RunComparison, SliceChange
@@ -31,7 +31,7 @@ from localjudge.run_directory.summary import MetricSummary, allowed_failures
 from localjudge.stats.interval import Mean
 from localjudge.stats.paired import GateOutcome, decide, labels_needed, samples_to_decide
 from localjudge.types import Record
-from localjudge.words import numbered, option, signed, three_digits
+from localjudge.words import numbered, option, signed_difference, three_digits
 
 Undecided = Literal["pass", "fail"]
 
@@ -334,12 +334,11 @@ def _describe_failures(summary: MetricSummary) -> str:
 
 
 def _describe_interval(gate: Gate, mean: Mean) -> str:
-    write = _number_format(gate)
-    value = write(mean.mean)
+    value, low, high = _write_numbers(gate, mean)
     samples = numbered(mean.n, "sample")
     if mean.one_cluster:
         return f"{value}, {samples}, all in one group: a decision needs more groups"
-    words = f"{value}, 95 % interval {write(mean.low)} to {write(mean.high)}, {samples}"
+    words = f"{value}, 95 % interval {low} to {high}, {samples}"
     if mean.basis == "labels":
         return f"corrected by {mean.based_on}: {words}"
     return words
@@ -370,11 +369,14 @@ def _describe_shortage(
         needed = f"{labels_to_decide:,} labels ({numbered(minutes, 'minute')} more)"
     elif corrected:
         needed = f"{needed} with proportionally more labels"
-    condition = f"if the {quantity} stays at {_number_format(gate)(mean.mean)}"
+    condition = f"if the {quantity} stays at {_write_numbers(gate, mean)[0]}"
     return f"too few {shortage} to decide; {condition}, about {needed} would decide it"
 
 
-def _number_format(gate: Gate) -> Callable[[float], str]:
+def _write_numbers(gate: Gate, mean: Mean) -> tuple[str, str, str]:
+    """Return the mean and both ends of its interval, each visibly on its side of the threshold."""
+    limits = (mean.low, mean.high)
     if gate.delta:
-        return signed
-    return three_digits
+        return signed_difference(mean.mean, limits, gate.threshold)
+    value, low, high = (three_digits(number, gate.threshold) for number in (mean.mean, *limits))
+    return value, low, high

@@ -28,7 +28,7 @@ from localjudge.run_directory.run_record import seconds_per_verdict
 from localjudge.stats import stacking
 from localjudge.stats.interval import Floats, LabelledScores
 from localjudge.types import Combination
-from localjudge.words import numbered
+from localjudge.words import numbered, signed_difference
 
 Jury = tuple[int, ...]
 """Numbers of its judges, from 0."""
@@ -229,8 +229,10 @@ def choose_juries(
     remarks = []
     for judge in everyone:
         difference = stacking.loss_difference(rows, held_out[everyone], held_out[judge,])
-        interval = f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
-        remarks.append(f"log loss of the jury minus that of {names[judge]}, calibrated: {interval}")
+        limits = (difference.low, difference.high)
+        value, low, high = signed_difference(difference.mean, limits)
+        loss = f"log loss of the jury minus that of {names[judge]}, calibrated"
+        remarks.append(f"{loss}: {value} [{low}, {high}]")
     smallest = " + ".join(names[judge] for judge in recommended)
     remarks.append(f"smallest that is not shown to be worse: {smallest}")
     juries = {jury: held_out[jury] for jury in (everyone, recommended) if len(jury) > 1}

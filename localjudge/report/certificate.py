@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from localjudge.analysis.check import check
 from localjudge.analysis.gate_decisions import GateDecision
+from localjudge.analysis.gates import parse_gate
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
@@ -26,6 +27,8 @@ from localjudge.report.certificate_text import (
     describe_origin,
     describe_samples,
     translate_caution,
+    translate_difference,
+    translate_estimate,
     translate_interval,
     translate_labels,
     translate_mean,
@@ -318,11 +321,16 @@ def gate_row(decision: GateDecision, messages: Messages) -> dict[str, Any]:
     basis = "certificate.judge_only"
     if decision.corrected or decision.labels is not None:
         basis = "certificate.by_labels"
+    gate = parse_gate(decision.gate)
+    write = translate_estimate
+    if gate.delta:
+        write = translate_difference
+    value, interval = write(decision.value, decision.ci95, messages, gate.threshold)
     return {
         "gate": decision.gate,
         "outcome": messages.plain(_OUTCOMES[decision.outcome]),
-        "value": decision.value,
-        "interval": translate_interval(decision.ci95, messages),
+        "value": value,
+        "interval": interval,
         "basis": messages.plain(basis, n=decision.labels or 0),
     }
 

@@ -16,7 +16,7 @@ from localjudge.run_directory.identity import UNPROVED
 from localjudge.run_directory.label_rows import LABELS, LabelRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import USES, JudgeCard
-from localjudge.words import percent
+from localjudge.words import percent, signed, signed_difference, three_digits
 
 Limits = tuple[float, float] | None
 
@@ -65,11 +65,33 @@ def translate_mean(name: str, mean: float | None, ci95: Limits, messages: Messag
     return messages.plain("finding.with_limits", clause=clause, low=low, high=high)
 
 
-def translate_interval(ci95: Limits, messages: Messages) -> str:
+def translate_interval(ci95: Limits, messages: Messages, *limits: float) -> str:
     if not ci95:
         return "-"
-    low, high = map(messages.number, ci95)
+    low, high = (messages.digits(three_digits(end, *limits)) for end in ci95)
     return messages.plain("certificate.range", low=low, high=high)
+
+
+def translate_estimate(
+    value: float | None, ci95: Limits, messages: Messages, *limits: float
+) -> tuple[str, str]:
+    """Return a mean and its interval, which show on which side of the limits they are."""
+    if value is None:
+        return "-", "-"
+    mean = messages.digits(three_digits(value, *limits))
+    return mean, translate_interval(ci95, messages, *limits)
+
+
+def translate_difference(
+    value: float | None, ci95: Limits, messages: Messages, *limits: float
+) -> tuple[str, str]:
+    """Return a difference and its interval, as `words.signed_difference`."""
+    if value is None:
+        return "-", "-"
+    if not ci95:
+        return messages.digits(signed(value, *limits)), "-"
+    difference, low, high = map(messages.digits, signed_difference(value, ci95, *limits))
+    return difference, messages.plain("certificate.range", low=low, high=high)
 
 
 def translate_labels(counts: LabelCounts, messages: Messages) -> str:

@@ -29,7 +29,7 @@ from localjudge.stats.interval import Mean, NoMean
 from localjudge.stats.paired import samples_to_decide, smallest_detectable_difference
 from localjudge.stats.sequence import METHOD
 from localjudge.types import Label
-from localjudge.words import numbered, signed
+from localjudge.words import numbered, signed, signed_difference
 
 _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 ONE_LOOK = (
@@ -155,10 +155,11 @@ def score_cells(scores: ScoreChanges | CorrectedDifference | None) -> tuple[str,
     """Return both means, their difference and its interval."""
     if scores is None or scores.difference is None:
         return ("-",) * len(SCORE_HEADINGS)
-    interval = "-"
-    if scores.ci95:
-        interval = " to ".join(map(signed, scores.ci95))
-    return number(scores.before), number(scores.after), signed(scores.difference), interval
+    means = (number(scores.before), number(scores.after))
+    if scores.ci95 is None:
+        return (*means, signed(scores.difference), "-")
+    difference, low, high = signed_difference(scores.difference, scores.ci95)
+    return (*means, difference, f"{low} to {high}")
 
 
 def count_cells(name: str, change: MetricChange) -> tuple[str, ...]:

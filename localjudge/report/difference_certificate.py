@@ -32,6 +32,7 @@ from localjudge.report.certificate_text import (
     describe_agreement,
     describe_label_check,
     describe_origin,
+    translate_difference,
     translate_mean,
 )
 from localjudge.report.messages import Messages
@@ -185,11 +186,9 @@ def _describe_change(
     """Return the sentence about a metric, and its row: the quoted difference, and both means."""
     outcome = decide_difference(comparison, name)
     quoted = change.quoted
-    difference = _sign(quoted.mean, messages)
-    interval = "-"
-    if quoted.ci95 and not change.is_equal:
-        low, high = (_sign(limit, messages) for limit in quoted.ci95)
-        interval = messages.plain("certificate.range", low=low, high=high)
+    difference, interval = translate_difference(quoted.mean, quoted.ci95, messages)
+    if change.is_equal:
+        interval = "-"
     key = _KEYS[outcome]
     if outcome == "undecided" and quoted.mean is None:
         key = "difference.not_decided"
@@ -221,7 +220,7 @@ def _describe_change(
         "compared": change.compared,
         "before": judges[0],
         "after": judges[1],
-        "judges_difference": _sign(judges[2], messages),
+        "judges_difference": translate_difference(judges[2], None, messages)[0],
         "is_expected": change.judged != change.scores,
         "reasons": [*reasons, *_describe_levels(name, change, messages)],
         "obstacles": list(comparison.obstacles(name).values()),
@@ -262,18 +261,6 @@ def _describe_levels(name: str, change: MetricChange, messages: Messages) -> Ite
     after = translate_mean(name, levels.after, None, messages)
     by = f"{by[:1].upper()}{by[1:]}"
     yield messages.plain("difference.levels", by=by, a=before, b=after)
-
-
-def _sign(value: float | None, messages: Messages) -> str:
-    """Return a difference as `+0.130`, in the language."""
-    if value is None:
-        return "-"
-    text = messages.number(float(value))
-    if round(value, 3) == 0:
-        return messages.number(0.0)
-    if value > 0:
-        return f"+{text}"
-    return text
 
 
 def _describe_labels(

@@ -24,7 +24,7 @@ from localjudge.labels.label_source import PREFERRED
 from localjudge.run_directory.files import last_verification
 from localjudge.stats.interval import NoMean
 from localjudge.stats.paired import samples_to_decide
-from localjudge.words import call, numbered, signed
+from localjudge.words import call, numbered, signed, signed_difference
 
 _BEGINNINGS: dict[Outcome, str] = {
     "better": "{run} is better in",
@@ -130,8 +130,8 @@ def _state(change: MetricChange) -> str:
         return quoted.based_on
     if quoted.ci95 is None:
         return f"{signed(quoted.mean)}, without an interval: all samples are in one group"
-    low, high = map(signed, quoted.ci95)
-    return f"{signed(quoted.mean)} ({low} to {high})"
+    difference, low, high = signed_difference(quoted.mean, quoted.ci95)
+    return f"{difference} ({low} to {high})"
 
 
 def _describe_basis(change: MetricChange, outcome: Outcome) -> str:

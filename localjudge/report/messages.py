@@ -58,6 +58,10 @@ class Messages:
             text = f"{value:,}"
         else:
             text = three_digits(value)
+        return self.digits(text)
+
+    def digits(self, text: str) -> str:
+        """Return a formatted number, such as +1,234.5, with the signs of the language."""
         thousands = self.plain("number.thousands")
         decimal = self.plain("number.decimal")
         return text.translate({ord(","): thousands, ord("."): decimal})

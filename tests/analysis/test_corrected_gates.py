@@ -8,7 +8,9 @@ from localjudge.analysis.check import check
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import read_run_labels
+from localjudge.report.certificate import gate_row
 from localjudge.report.ci import finished, run_markdown
+from localjudge.report.messages import Messages
 from localjudge.stats.interval import Mean
 from localjudge.stats.paired import labels_needed
 from localjudge.words import signed
@@ -114,6 +116,25 @@ def test_labels_of_the_baseline_correct_a_run_of_the_same_data(scripted_run: Scr
     )
     assert read_run_labels(after) is None
     assert not decided(after, ">=0.5").corrected
+
+
+@pytest.mark.parametrize(("kind", "least"), [("", 0), (".delta", -1)])
+def test_reason_shows_on_which_side_of_the_threshold_the_interval_ends(
+    scripted_run: ScriptedRun, kind: str, least: int
+) -> None:
+    """The threshold is .00003 above the lower end, which both have three equal digits."""
+    before = label(make_run(scripted_run, "a"), n=50)
+    after = make_run(scripted_run, "b", threshold=0.7)
+    wide = decided(after, f"{kind}>={least}", before)
+    assert wide.ci95
+    threshold = wide.ci95[0] + 0.00003
+    near = decided(after, f"{kind}>={threshold:.9f}", before)
+    assert near.outcome == "undecided"
+    shown = re.search(r"interval ([-+]?[0-9.]+) to", near.reason)
+    assert shown
+    assert float(shown[1]) < threshold
+    row = gate_row(near, Messages("de"))
+    assert shown[1].replace(".", ",") in row["interval"]
 
 
 @pytest.mark.parametrize("labels", [0, 50])

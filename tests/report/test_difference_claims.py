@@ -1,13 +1,19 @@
 """The first lines of a comparison: what may be said, or what is missing."""
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate_pair
 from localjudge.analysis.compare import compare
 from localjudge.analysis.difference_outcome import count_missing_labels
+from localjudge.report.certificate_text import translate_difference
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.difference_claims import claims, next_step_of_comparison
+from localjudge.report.messages import Messages
+from localjudge.types import Language
 from localjudge.words import as_typed
 from tests.analysis.conftest import label, label_words
 from tests.analysis.labelled_runs import METRIC, make_run
@@ -87,6 +93,40 @@ def test_undecided_difference_says_how_many_more_labels_would_decide(
         assert "samples would decide it" in line
     else:
         assert f"about {missing:,} more label" in line
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [
+        ((-0.00003, 0.29), ("-0.00003", "+0.290")),
+        ((-0.29, 0.00003), ("-0.290", "+0.00003")),
+        ((0.0, 0.29), ("0.000", "+0.290")),
+    ],
+)
+def test_undecided_interval_visibly_contains_0(
+    scripted_run: ScriptedRun, ends: tuple[float, float], shown: tuple[str, str]
+) -> None:
+    """The first two would both be 0.000 with three digits."""
+    before = label(make_run(scripted_run, "a"), n=50)
+    comparison = compare(before, label(make_run(scripted_run, "b", other), n=50))
+    change = comparison.metrics[METRIC]
+    assert change.corrected
+    corrected = change.corrected.model_copy(update={"ci95": ends})
+    changed = change.model_copy(update={"corrected": corrected})
+    comparison = comparison.model_copy(update={"metrics": {METRIC: changed}})
+    [line] = claims(comparison)
+    assert line.startswith("Not decided")
+    interval = f"{shown[0]} to {shown[1]}"
+    assert f"({interval})" in line
+    table = print_lines(comparison_view(comparison), 1_000)[1:]
+    assert any(row.endswith(interval) for row in table)
+    values = json.loads(comparison.model_dump_json())
+    assert values["metrics"][METRIC]["corrected"]["ci95"] == [*ends]
+    for language in get_args(Language):
+        messages = Messages(language)
+        _, interval = translate_difference(0.1, ends, messages)
+        assert messages.digits(shown[0]) in interval
+        assert messages.digits(shown[1]) in interval
 
 
 def test_equal_answers_have_no_difference(tmp_path: Path) -> None:
