@@ -272,10 +272,7 @@ def _difference_outlook(frames: Mapping[str, UnitFrame]) -> list[str]:
     remarks = []
     for name, frame in frames.items():
         if isinstance(frame, DifferenceFrame):
-            remarks.append(
-                f"{name}: {len(frame.by_key):,} of {numbered(frame.statements, 'statement')} can "
-                "change the difference; the others are equal in both answers and need no label"
-            )
+            remarks.append(f"{name}: {_describe_statements(frame)}")
             for difference in _DIFFERENCES:
                 labels = labels_to_detect(frame, difference)
                 if labels is not None:
@@ -285,6 +282,18 @@ def _difference_outlook(frames: Mapping[str, UnitFrame]) -> list[str]:
                     need = f"more questions: about {questions:,} like these"
                 remarks.append(f"{name}: a difference of {difference} takes {need}")
     return remarks
+
+
+def _describe_statements(frame: DifferenceFrame) -> str:
+    """Return how many statements two runs have, and which of them are never drawn."""
+    counted = f"the answers of both have {numbered(len(frame.weights), 'statement')}"
+    if frame.statements < len(frame.weights):
+        counted = f"{counted}, {frame.statements:,} of them different"
+    drawn = f"{len(frame.by_key):,} can change the difference"
+    if not frame.uncounted:
+        return f"{counted}; {drawn}"
+    others = f"the other {frame.uncounted:,} count the same in both and are never asked"
+    return f"{counted}; {drawn}, {others}"
 
 
 def _slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_first: bool) -> str:

@@ -283,7 +283,11 @@ def _correction_remarks(change: MetricChange, runs: tuple[str, str]) -> Iterator
     corrected = change.corrected
     if change.headline and change.headline.is_joint:
         statements = numbered(change.headline.statements, "statement")
-        yield f"corrected by {change.headline.in_words} of the {statements} that can change it"
+        line = f"corrected by {change.headline.in_words} of the {statements} that can change it"
+        if change.headline.uncounted:
+            others = f"the other {change.headline.uncounted:,} count the same in both"
+            line = f"{line}; {others} and are never asked"
+        yield line
         yield _describe_means(change.headline, runs)
     elif change.headline:
         before = numbered(change.headline.labels_before, "label")
@@ -301,12 +305,12 @@ def _describe_means(corrected: CorrectedDifference, runs: tuple[str, str]) -> st
     """Return what the means of two runs are whose statements were drawn together."""
     both = f"{runs[0]} and {runs[1]}"
     if corrected.before is not None:
-        return f"the means of {both} are by the same labels, without intervals"
+        why = "these were drawn for the difference, so only it has an interval"
+        return f"the means of {both} are by the same labels; {why}"
     why = "all labels are of one of them"
     if corrected.uncounted:
-        statements = numbered(corrected.uncounted, "statement")
-        why = f"{statements} that count the same in both were not drawn"
-    return f"{both} have no means by labels: {why}; judge only: the means by the judge"
+        why = "the statements that are never asked would count in them"
+    return f"{both} have no means by labels (-): {why}; judge only: the means by the judge"
 
 
 def _describe_no_difference(change: MetricChange, quoted: Mean) -> str:

@@ -25,15 +25,9 @@ def estimate_view(estimate: Estimate) -> Table:
         ("metrics", ", ".join(estimate.metrics)),
         ("verdicts", f"{estimate.verdicts:,}, with {estimate.requests:,} distinct questions"),
     ]
-    if estimate.reused:
-        places = [f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items()]
-        stored = f"{estimate.requests - estimate.remaining:,} of these questions"
-        reuse = f"{stored} ({', '.join(places)}); {estimate.remaining:,} remain"
-        rows.append(("answered", reuse))
-    if estimate.measured:
-        answers = numbered(estimate.measured, "answer")
-        place = excerpt(estimate.directory)
-        rows.append(("stored", f"{answers} in {place}, which the run uses"))
+    answered = _describe_answered(estimate)
+    if answered:
+        rows.append(("answered", answered))
     rows.append(("tokens", f"{estimate.tokens:,} distinct, each evaluated once"))
     rows.append(("time", _describe_time(estimate)))
     memory = f"about {estimate.memory_bytes / _GIB:.1f} GiB"
@@ -44,6 +38,23 @@ def estimate_view(estimate: Estimate) -> Table:
     for aim in estimate.until:
         rows.append(("to judge", f"{_describe_aim(aim, estimate)} ({aim.aim})"))
     return Table(rows=rows)
+
+
+def _describe_answered(estimate: Estimate) -> str:
+    """Return how many questions have an answer, stored before or by this estimate, and where."""
+    parts: list[str] = []
+    places: list[str] = []
+    for name, count in estimate.reused.items():
+        if count:
+            places.append(f"{count:,} in {excerpt(name)}")
+    if places:
+        parts.append(f"{estimate.requests - estimate.remaining:,} before ({', '.join(places)})")
+    if estimate.measured:
+        place = excerpt(estimate.directory)
+        parts.append(f"{estimate.measured:,} now, kept in {place}, which the run uses")
+    if not parts:
+        return ""
+    return f"{' and '.join(parts)}; {estimate.remaining - estimate.measured:,} remain"
 
 
 def _describe_time(estimate: Estimate) -> str:

@@ -1,6 +1,7 @@
 """Labels of two runs together: one drawing of what can change their difference."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from localjudge.labels.difference_frame import DifferenceFrame, labels_to_detect
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_labels
+from localjudge.report.comparison_views import change_remarks
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
 from localjudge.stats.interval import Mean
@@ -110,6 +112,23 @@ def test_the_weights_of_a_difference_by_hand(compared: Callable[..., ComparisonD
         {"Two is t1.": -1 / 12, "Two is t2.": -1 / 4, "Two is t3.": 1 / 6, "Two is t4.": 1 / 6}
     )
     assert frame.statements == 6
+
+
+def test_numbers_of_statements_are_explained_where_they_are_shown(
+    compared: Callable[..., ComparisonDirectory],
+) -> None:
+    """A has 40 * 2 statements, B 10 more, and 20 are in B only. Ten pairs differ in 2 statements,
+    and ten in 3, because the answers have other lengths; the other 100 - 50 cancel.
+    """
+    comparison = compared(*two_systems(40))
+    labelling = label_joint(comparison, is_right, 30)
+    [line] = [remark for remark in labelling.remarks if "never asked" in remark]
+    assert re.findall("[0-9]+", line) == ["170", "100", "50", "50"]
+    result = compare(comparison.baseline_path, comparison.run_path)
+    remarks = list(change_remarks(METRIC, result.metrics[METRIC]))
+    assert re.findall("[0-9]+", remarks[0]) == ["30", "50", "50"]
+    assert "(-)" in remarks[1]
+    assert "never asked" in remarks[1]
 
 
 def test_labels_of_all_that_differs_give_the_difference_of_people(

@@ -1,6 +1,7 @@
 """`localjudge run --against`: both columns judged, compared and gated by one command."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +74,15 @@ def test_configuration_file_names_both_columns_and_a_gate(call: Call) -> None:
 
 
 def test_dry_run_estimates_both_columns_for_the_run(call: Call) -> None:
+    """The judge does not read the questions, so A has two questions, and B one of them."""
     code, output, _ = call("run", *ARGUMENTS, *COLUMNS, "--out", "cmp", "--dry-run")
     assert code == 0
     assert "answer_a" in output
     assert "answer_b" in output
+    assert re.findall(r"answered (.*?); 0 remain", " ".join(output.split())) == [
+        "2 now, kept in cmp/answer_a, which the run uses",
+        "1 before (1 in cmp/answer_a)",
+    ]
     code, output, _ = call("run", *ARGUMENTS, *COLUMNS, "--out", "cmp", "--dry-run", "--json")
     assert {"baseline", "run"} == set(json.loads(output))
     code, _, errors = call("run", *ARGUMENTS, *COLUMNS, "--out", "cmp")

@@ -69,7 +69,7 @@ def test_a_dry_run_keeps_its_answers_for_the_run(call: Call, output: Callable[..
     code, printed, errors = call(*command, "--dry-run")
     [directory] = Path("runs").iterdir()
     assert code == 0
-    assert f"stored    2 answers in {directory}, which the run uses" in printed
+    assert f"answered  2 now, kept in {directory}, which the run uses; 0 remain" in printed
     assert re.search(r"judge lexical .*30 seconds", errors)
     estimate = json.loads(output(*command, "--dry-run", "--json"))
     assert estimate["reused"] == {str(directory): 2}

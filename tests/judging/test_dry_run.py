@@ -111,7 +111,7 @@ def test_the_estimate_has_an_interval(tmp_path: Path) -> None:
     assert estimate.seconds - low == pytest.approx(high - estimate.seconds)
     printed = draw(estimate_view(estimate), Console(width=200))
     assert f"{roughly(estimate.seconds, (low, high))}: measured on 11 of 80 questions" in printed
-    assert f"11 answers in {tmp_path}, which the run uses" in printed
+    assert f"11 now, kept in {tmp_path}, which the run uses; 69 remain" in printed
 
 
 def test_an_estimate_from_one_answer_has_no_interval(tmp_path: Path) -> None:
