@@ -17,7 +17,7 @@ from localjudge.errors import InputError
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import NO_DISPUTE, Labelling
-from localjudge.labels.read_labels import read_all_labels
+from localjudge.labels.read_labels import UnnamedAnnotator, read_all_labels
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.difference_claims import next_step_of_comparison
 from localjudge.report.label_page import write_labelling
@@ -33,8 +33,9 @@ from localjudge.report.label_views import (
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import Table, put, show
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
+from localjudge.run_directory.label_rows import LOGIN_NAME
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.words import call, numbered, option_name, printable
+from localjudge.words import call, numbered, option, option_name, printable
 
 _END = "\x04"
 _READING = {"directory", "read", "annotator", "as_json"}
@@ -106,7 +107,7 @@ def _pressed(descriptor: int) -> Iterator[str]:
 @click.option(
     "--annotator",
     metavar="NAME",
-    help="Name of the annotator.  [default: your user name]",
+    help="Name of the annotator.  [default: the one in a file, in the terminal your login name]",
 )
 @click.option(
     "--read",
@@ -250,7 +251,15 @@ def _read_sources(
     as_json: bool,
 ) -> None:
     names = list(dict.fromkeys(map(str, sources)))
-    labels_by_source = dict(zip(names, read_all_labels(source, names, annotator), strict=True))
+    try:
+        labels_read = read_all_labels(source, names, annotator)
+    except UnnamedAnnotator as error:
+        if not sys.stdin.isatty():
+            raise
+        click.echo(printable(str(error)), err=True)
+        annotator = click.prompt("name of the annotator", err=True)
+        labels_read = read_all_labels(source, names, annotator)
+    labels_by_source = dict(zip(names, labels_read, strict=True))
     if as_json:
         print_json({name: labels._asdict() for name, labels in labels_by_source.items()})
     else:
@@ -258,6 +267,9 @@ def _read_sources(
 
 
 def _label_in_terminal(labelling: Labelling) -> None:
+    if labelling.annotator.endswith(LOGIN_NAME):
+        name = option("annotator", "NAME")
+        click.echo(printable(f"labels by {labelling.annotator}; to give a name: {name}"), err=True)
     keys = list_keys(has_evidence=labelling.source.has_evidence and not labelling.show_evidence)
     with _terminal_keys() as pressed:
         while labelling.rows:

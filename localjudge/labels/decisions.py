@@ -22,7 +22,7 @@ from itertools import pairwise
 from statistics import median
 
 from localjudge.labels.annotator_agreement import Agreement, compute_agreement, is_disputed
-from localjudge.run_directory.label_rows import LabelRow
+from localjudge.run_directory.label_rows import LOGIN_NAME, LabelRow
 from localjudge.text.folding import fold
 from localjudge.types import Label
 
@@ -59,7 +59,7 @@ class Decisions:
         in_file_order = list(rows)
         self._spellings: dict[str, str] = {}
         for row in in_file_order:
-            self._spellings.setdefault(fold(row.annotator), row.annotator)
+            self._spellings[_fold_name(row.annotator)] = self.spell(row.annotator)
         respelled = [self._respell(row) for row in in_file_order]
         self._last_moments: dict[_Role, datetime] = {}
         moments: list[datetime] = []
@@ -78,8 +78,14 @@ class Decisions:
         self._settle()
 
     def spell(self, annotator: str) -> str:
-        """Return the name of an annotator as their first row spells it."""
-        return self._spellings.get(fold(annotator), annotator)
+        """Return the name of an annotator as their first row spells it, without a login name.
+
+        The user of a machine is one annotator, with and without a name that equals the login name.
+        """
+        spelling = self._spellings.get(_fold_name(annotator), annotator)
+        if spelling.endswith(LOGIN_NAME):
+            return annotator
+        return spelling
 
     def in_order(self, rows: Iterable[LabelRow], read_at: datetime) -> list[LabelRow]:
         """Return new rows, marked `by_order` if they have or replace a time after `read_at`."""
@@ -204,6 +210,10 @@ def _latest_answers(rows: Iterable[LabelRow]) -> Answers:
         elif row.human is not None:
             answers_of_statement[row.annotator] = row.human
     return answers
+
+
+def _fold_name(annotator: str) -> str:
+    return fold(annotator.removesuffix(LOGIN_NAME))
 
 
 def _drop_undecided(answers: Mapping[str, Label | None]) -> dict[str, Label]:

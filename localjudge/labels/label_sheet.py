@@ -63,7 +63,7 @@ CLOSEST = "closest"
 _EARLIER_CLOSEST = "evidence"
 EVIDENCE_SEEN = "evidence_seen"
 """Column that says whether the annotator saw them: opened, shown, or an empty cell."""
-_TECHNICAL = ("label_id", "draw", "sample_id", "metric", "position", "annotator", PLANNED)
+_TECHNICAL = ("label_id", "draw", "sample_id", "metric", "position", PLANNED)
 _WHOLE_NUMBER = re.compile(r"([0-9]{1,9})(?:[.,]0+)?")
 _OPTIONAL = ("task", "question", "reference", "response")
 _NEEDED = (HUMAN, "label_id")
@@ -171,6 +171,7 @@ def _csv_row(row: SheetRow) -> SheetRow:
         **closest,
         "answer": answer or row["response"],
         HUMAN: row[HUMAN],
+        "annotator": row["annotator"],
         "task": row["asks"],
         "question": row["user_input"],
         "reference": row["reference"],

@@ -30,6 +30,10 @@ _Answer = tuple[str, str]
 """Statement and annotator of an answer."""
 
 
+class UnnamedAnnotator(InputError):
+    """Labels of a sheet that does not say who gave them."""
+
+
 class LabelsRead(NamedTuple):
     """Number of statements by the effect of reading a source, counted for each annotator.
 
@@ -70,7 +74,7 @@ def read_all_labels(
 
     Adds no label of any source if one is refused. Raises DataError for a file without labels or
     with labels of other statements (ignored if the source is a run). Raises InputError for a run
-    stopped by scores, and if the annotator is unknown and others have labelled.
+    stopped by scores, and UnnamedAnnotator for labels without the name of an annotator.
     """
     labelled = run
     if not isinstance(labelled, LabelSource):
@@ -286,15 +290,16 @@ def _name_annotators(
     for label in sheet:
         if label.annotator:
             names.add(earlier.spell(label.annotator))
-        elif label.human is not None:
+        elif label.is_answered:
             has_unnamed = True
-    stored = {row.annotator for row in earlier.rows}
-    others = sorted(stored - {earlier.spell(name_annotator())})
-    is_unnamed = annotator is None and len(names) != 1
-    if is_unnamed and others and has_unnamed:
-        shown = ", ".join(map(shorten_name, others[:_SHOWN]))
-        problem = f"{source} does not name its annotator, and {shown} labelled this run"
-        raise InputError(problem, hint=f"name the annotator with {option('annotator')}")
+    if not annotator and len(names) != 1 and has_unnamed:
+        problem = f"{source} does not name its annotator"
+        others = sorted({row.annotator for row in earlier.rows})
+        if others:
+            shown = ", ".join(map(shorten_name, others[:_SHOWN]))
+            problem = f"{problem}, and {shown} labelled this run"
+        hint = f"fill in its column annotator, or name the annotator with {option('annotator')}"
+        raise UnnamedAnnotator(problem, hint=hint)
     if not annotator and len(names) == 1:
         annotator = names.pop()
     name = earlier.spell(name_annotator(annotator))

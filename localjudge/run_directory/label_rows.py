@@ -40,6 +40,8 @@ from localjudge.text.folding import clean
 from localjudge.types import Label, Record
 
 LABELS = "labels.jsonl"
+LOGIN_NAME = " (login name)"
+"""Ending of an annotator's name that nobody gave."""
 _CHUNK_BYTES = 1 << 20
 Way = Literal["terminal", "sheet", "page"]
 Decision = Label | Literal["?"] | None
@@ -120,12 +122,12 @@ def now(*, precise: bool = False) -> str:
 
 
 def name_annotator(name: str | None = None) -> str:
-    """Return the annotator's clean name, by default the user of this machine."""
+    """Return the annotator's clean name, by default the login name, marked as such."""
     cleaned = clean(name or "")
     if cleaned:
         return cleaned
     try:
-        return getpass.getuser()
+        return f"{getpass.getuser()}{LOGIN_NAME}"
     except (ImportError, KeyError, OSError):  # a container without such a user
         return "unknown"
 

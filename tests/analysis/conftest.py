@@ -75,7 +75,7 @@ def label(
     run: Run,
     say: Callable[[str], Any] = label_words,
     n: int = 1_000,
-    annotator: str = "ann",
+    annotator: str | None = "ann",
     *,
     again: bool = False,
     **how: Any,

@@ -28,7 +28,7 @@ from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.matched_labels import drawn_statements, labelled_drawings
-from localjudge.labels.read_labels import LabelsRead, read_labels
+from localjudge.labels.read_labels import LabelsRead, UnnamedAnnotator, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import unit_frames
 from localjudge.report.label_views import label_remarks
@@ -623,12 +623,11 @@ def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun) 
     assert [read_run_labels(each) for each in (run, other)] == [None, None]
 
 
-def test_a_sheet_without_names_needs_one_if_others_labelled(
-    judged_run: JudgedRun, tmp_path: Path
-) -> None:
+def test_a_sheet_without_names_is_refused(judged_run: JudgedRun, tmp_path: Path) -> None:
     run = judged_run()
-    assert read(run, ONES[:12]) == LabelsRead(new=12)
-    assert read(run, ZEROS[:12]) == LabelsRead(changed=12)
+    with pytest.raises(UnnamedAnnotator, match=r"(?s)sheet\.jsonl does not .*column annotator"):
+        read(run, ONES[:12])
+    assert not stored_labels(run.directory)
     assert read(run, ZEROS[:12], "Dr. Weiß") == LabelsRead(new=12)
     with pytest.raises(InputError, match=r"annotator, .*Dr\. Weiß labelled"):
         read(run, ONES[:12])
@@ -636,6 +635,21 @@ def test_a_sheet_without_names_needs_one_if_others_labelled(
     first, *rows = [{**row, "human": 1} for row in drawn_rows(run, 12)]
     sheet = written(tmp_path / "named.jsonl", {**first, "annotator": "bob"}, *rows)
     assert (read_labels(run, sheet), labels(run).annotators["bob"]) == (LabelsRead(new=12), 12)
+
+
+def test_a_login_name_is_marked_as_one_that_nobody_gave(
+    judged_run: JudgedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same user with a name that equals the login name is no second annotator."""
+    monkeypatch.setenv("LOGNAME", "ann")
+    run = judged_run()
+    label(run, n=12, annotator=None)
+    assert labels(run).annotators == {"ann (login name)": 12}
+    label(run, n=13, annotator="ann")
+    assert labels(run).annotators == {"ann": 13}
+    label(run, n=14, annotator=None)
+    assert labels(run).annotators == {"ann": 14}
+    assert Labelling(run).annotator == "ann"
 
 
 def test_white_space_around_a_name_makes_no_second_annotator(judged_run: JudgedRun) -> None:

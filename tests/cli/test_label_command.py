@@ -129,6 +129,25 @@ def test_several_label_files_are_read_together(
     assert (code, output, "none.csv" in errors) == (1, "", True)
 
 
+def test_annotator_of_a_sheet_is_named_in_it_or_by_an_option(run: Run, call: Call) -> None:
+    """One row with a name is enough. Nothing is stored under the login name."""
+    call("label", "run", "--out", "s.csv")
+    instruction = Path("s.csv").read_text(encoding="utf-8-sig").splitlines()[0]
+    assert "annotator" in instruction
+    fill("s.csv", {})
+    code, _, errors = call("label", "run", "--read", "s.csv")
+    assert (code, "s.csv" in errors, "column annotator" in errors) == (1, True, True)
+    assert "--annotator" in errors
+    assert said() == []
+    call("label", "run", "--out", "s.jsonl")
+    fill("s.jsonl", {})
+    rows = load_sheet("s.jsonl")
+    rows[3]["annotator"] = "Dr. Weiß"
+    write_rows("s.jsonl", *rows)
+    assert "12 new labels" in call("label", "run", "--read", "s.jsonl")[1]
+    assert {row.annotator for row in stored_labels(Path("run"))} == {"Dr. Weiß"}
+
+
 def test_changed_and_withdrawn_labels_are_reported(run: Run, call: Call) -> None:
     """Three changed cells, two emptied cells, and a page file older than the sheet."""
     call("label", "run", "--out", "s.jsonl", "--annotator", "ann")
@@ -215,7 +234,7 @@ def test_verdicts_that_differ_from_labels_are_listed_surest_first(run: Run, call
 @pytest.mark.engine
 def test_labelling_resumes_after_a_full_disk(run: Run, call: Call) -> None:
     """Files are limited to 2 KiB; 12 rows take 5 KiB."""
-    call("label", "run", "--out", "s.jsonl")
+    call("label", "run", "--out", "s.jsonl", "--annotator", "ann")
     fill("s.jsonl", {})
     command = [sys.executable, "-m", "localjudge", "label", "run", "--read", "s.jsonl"]
     limited = ["bash", "-c", 'ulimit -f 2; exec "$@"', "bash", *command]
@@ -443,3 +462,19 @@ def test_a_key_shows_the_evidence_in_a_terminal(run: Run) -> None:
         assert process.wait(timeout=60) == 0
     rows = stored_labels(Path("run"))
     assert [row.evidence_seen for row in rows] == ["opened", None, "shown"]
+
+
+@pytest.mark.engine
+def test_a_terminal_is_asked_for_the_annotator_of_a_sheet(run: Run, call: Call) -> None:
+    call("label", "run", "--out", "s.jsonl")
+    fill("s.jsonl", {})
+    with in_a_terminal("label", "run", "--read", "s.jsonl") as (process, controller):
+        seen(controller, "name of the annotator")
+        os.write(controller, b"Dr. Wu\n")
+        seen(controller, "12 new labels")
+        assert process.wait(timeout=60) == 0
+    assert {row.annotator for row in stored_labels(Path("run"))} == {"Dr. Wu"}
+    with in_a_terminal("label", "run", "--sample", "2", "--seed", "5") as (process, controller):
+        text = seen(controller, "next: ")
+    assert "(login name)" in text
+    assert "--annotator NAME" in text

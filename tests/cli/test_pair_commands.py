@@ -225,7 +225,7 @@ def test_commands_on_two_runs_name_the_next_step(call: Call) -> None:
     for row in rows:
         row["human"] = int(row["text"] == RAIN)
     Path("sheet.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, output, errors = call("label", "cmp", "--read", "sheet.jsonl")
+    code, output, errors = call("label", "cmp", "--read", "sheet.jsonl", "--annotator", "ann")
     assert code == 0, errors
     assert "next: localjudge" in output
     code, output, _ = call("verify", "cmp", "--quiet")
