@@ -273,8 +273,8 @@ OUTPUTS_KEY = "classifier.output_labels"
 """Names a classifier's outputs in its metadata, joined by commas."""
 VOCABULARY_KEY = "vocabulary_size"
 """Number of a classifier's tokens in its metadata."""
-SHARE_PLACE = "{share}"
-"""Place of a share token (`ClassifierReading.share`) in trusted text."""
+SHARE_PLACEHOLDER = "{share}"
+"""Stands for a share token (`ClassifierReading.share`) in trusted text."""
 
 
 class ClassifierReading(Record):
@@ -290,7 +290,7 @@ class ClassifierReading(Record):
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     bias: float = Field(default=0.0, allow_inf_nan=False)
     share: tuple[int, ...] = ()
-    """Ids of tokens for equal steps of a share, one of which replaces `SHARE_PLACE`.
+    """Ids of tokens for equal steps of a share, one of which replaces `SHARE_PLACEHOLDER`.
 
     The share is that of the first text, by the scores of its tokens, that occurs in the other
     texts.

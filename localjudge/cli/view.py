@@ -41,7 +41,7 @@ from localjudge.run_directory.archive import stored_prompts
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import UnitPlace, read_sample_rows, texts_read
+from localjudge.run_directory.run_rows import UnitKey, read_sample_rows, texts_read
 from localjudge.types import Sample
 from localjudge.words import option_name
 
@@ -217,7 +217,7 @@ def _sample_values(
     run: RunRecord, sample: Sample, metrics: Sequence[str], *, details: bool
 ) -> dict[str, Any]:
     score_rows, verdict_rows = read_sample_rows(run, sample.id)
-    read: dict[UnitPlace, str] = {}
+    read: dict[UnitKey, str] = {}
     if details:
         read = texts_read(run, sample, verdict_rows)
     scores = [vars(row) for row in score_rows if row.metric in metrics]

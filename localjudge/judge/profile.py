@@ -41,7 +41,7 @@ from localjudge.errors import InputError
 from localjudge.judge.answer_grammars import GRAMMARS
 from localjudge.resources import parse_toml
 from localjudge.types import (
-    SHARE_PLACE,
+    SHARE_PLACEHOLDER,
     ClassifierReading,
     CustomQuestion,
     Grammar,
@@ -246,10 +246,12 @@ class PromptProfile(Record):
         return self
 
     def _check_answer(self, name: str, task: TaskPrompt) -> None:
-        shows_share = any(SHARE_PLACE in node.text for node in task.node)
+        shows_share = any(SHARE_PLACEHOLDER in node.text for node in task.node)
         if self.head is None:
             if task.answer != HeadAnswer() or shows_share:
-                raise ValueError(f"{name}: answer and {SHARE_PLACE} need [head] in profile.toml")
+                raise ValueError(
+                    f"{name}: answer and {SHARE_PLACEHOLDER} need [head] in profile.toml"
+                )
             return
         if task.is_conversation or task.reasons:
             raise ValueError(
@@ -257,7 +259,7 @@ class PromptProfile(Record):
             )
         if shows_share and not self.head.share:
             raise ValueError(
-                f"{name}: {SHARE_PLACE} needs the ids of its tokens: share = [...] in [head]",
+                f"{name}: {SHARE_PLACEHOLDER} needs the ids of its tokens: share = [...] in [head]",
             )
         yes = set(self.yes_outputs(task))
         outputs = set(self.head.outputs)

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, groupby
 
-from localjudge.evidence import finder
 from localjudge.evidence.finder import CLOSE, CLOSE_UNREAD, Finder, Match, Part
 from localjudge.evidence.nearest import Finders, shared_finders
 from localjudge.judging.settings import RunSettings
@@ -67,13 +66,6 @@ def verdicts_with_evidence(
     return list(
         with_evidence(verdicts, find_evidence(evaluations, iter(samples), settings, letters))
     )
-
-
-def evidence_identity(settings: RunSettings) -> dict[str, str | int] | None:
-    """Return everything that affects the evidence of a run, or None for a run without."""
-    if settings.no_evidence:
-        return None
-    return finder.identity(settings.language)
 
 
 class _SampleTexts:

@@ -19,9 +19,10 @@ from localjudge.dataset.samples import columns_fingerprint
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import RunDirectoryError
+from localjudge.evidence import finder
 from localjudge.judging.data_report import NotedProgress, report_data
 from localjudge.judging.evaluate import evaluate
-from localjudge.judging.evidence import evidence_identity, find_evidence
+from localjudge.judging.evidence import find_evidence
 from localjudge.judging.jury import Jury
 from localjudge.judging.model_answers import ModelAnswers
 from localjudge.judging.open_jury import JudgeNames, announce, use_jury
@@ -37,7 +38,7 @@ from localjudge.run_directory.environment import Session, all_versions, host
 from localjudge.run_directory.files import ResultFiles, read_manifest, rows_so_far, write_manifest
 from localjudge.run_directory.identity import JudgeIdentity, signature
 from localjudge.run_directory.label_rows import label_file, now
-from localjudge.run_directory.manifest import Manifest, finished_part
+from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.reuse import OtherRun, earlier_answers
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import has_one_order
@@ -117,8 +118,10 @@ class Job:
 
     @property
     def evidence(self) -> dict[str, str | int] | None:
-        """How the evidence is found, or None for a run without."""
-        return evidence_identity(self.plan.settings)
+        """Everything that affects the evidence of the run, or None for a run without."""
+        if self.plan.settings.no_evidence:
+            return None
+        return finder.identity(self.plan.settings.language)
 
     def run(self) -> RunRecord:
         """Judge the samples and write the results."""
@@ -250,7 +253,8 @@ class Job:
             return
         is_same_evidence = begun.existing.environment.evidence == self.evidence
         if is_same_evidence and begun.existing.signature == self.signature:
-            begun.finished = finished_part(begun.existing)
+            environment = begun.existing.environment
+            begun.finished = environment.model_dump(mode="json", include={"answers", "files"})
         else:
             remove_file(self.path / SUMMARY)
 

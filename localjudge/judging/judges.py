@@ -92,11 +92,6 @@ def default_judge() -> str:
     return os.environ.get(JUDGE_VARIABLE) or BUNDLED_JUDGE
 
 
-def default_single_judge() -> str:
-    """Return the default judge, or the first judge of the default jury."""
-    return model_registry.expand_jury(default_judge())[0]
-
-
 def open_judge(judge: str, settings: RunSettings, progress: Progress | None = None) -> SingleJudge:
     """Open a judge by its name or path. Raises ModelError if the model is missing or unusable."""
     file = find_model(judge)

@@ -92,7 +92,6 @@ def _is_lost(file: object) -> bool:
 def _plan_stored(
     runs: Sequence[RunRecord], metrics: object, options: Mapping[str, Any], chosen: RunSettings
 ) -> Plan:
-    _refuse_data_options(options)
     if len(runs) > 1:
         runs = _sort_shards(runs)
     original = runs[0]
@@ -131,22 +130,19 @@ def _plan_stored(
     return planned._replace(stopped=reason, max_cluster_size=original.sampling.max_cluster_size)
 
 
-def _refuse_data_options(options: Mapping[str, Any]) -> None:
-    allowed = {"cluster_by", "reuse"}
-    for name in options:
-        if name in DATA_SETTINGS and name not in allowed:
-            message = f"{option_name(name)} applies to data"
-            why = "the samples stored in the reused runs are used"
-            raise InputError(f"{message}, and {why}", hint="name the data file")
-
-
 def _choose_settings(
     original: RunRecord, options: Mapping[str, Any], chosen: RunSettings, metrics: Sequence[Metric]
 ) -> RunSettings:
     """Return the settings of the original run with the options, and without an early stop.
 
-    Raises InputError for other groups of a run whose size depends on its scores.
+    Raises InputError for options about data, and for other groups of a run whose size depends on
+    its scores.
     """
+    for name in options:
+        if name in DATA_SETTINGS and name not in ("cluster_by", "reuse"):
+            message = f"{option_name(name)} applies to data"
+            why = "the samples stored in the reused runs are used"
+            raise InputError(f"{message}, and {why}", hint="name the data file")
     column = chosen.cluster_by
     has_other_groups = column not in (None, original.manifest.environment.settings.cluster_by)
     if has_other_groups and original.sampling.optional_stopping:

@@ -29,7 +29,7 @@ from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import UnitPlace, read_sample_rows, texts_read
+from localjudge.run_directory.run_rows import UnitKey, read_sample_rows, texts_read
 from localjudge.types import CONTEXT_FIELDS, Label, Sample
 from localjudge.words import numbered, printable, suggestion
 
@@ -62,7 +62,7 @@ def sample_view(
             shown = replace(row, reason="; ".join(parts))
         verdicts.append(shown)
     texts = Table(rows=rows, titles=[sample.id], indent=2)
-    read: dict[UnitPlace, str] = {}
+    read: dict[UnitKey, str] = {}
     if details:
         read = texts_read(run, sample, verdicts)
     judged = verdicts_view(scores, verdicts, metric, read)
@@ -90,7 +90,7 @@ def verdicts_view(
     scores: Iterable[ScoreRow],
     verdicts: Iterable[VerdictRow],
     metric: str | None = None,
-    read: Mapping[UnitPlace, str] = MappingProxyType({}),
+    read: Mapping[UnitKey, str] = MappingProxyType({}),
 ) -> list[Table]:
     """Return the scores, or the ones of a metric, each above its units and what was `read`."""
     units: dict[tuple[str, str], list[VerdictRow]] = {}
@@ -116,7 +116,7 @@ def _in_brief(verdict: VerdictRow) -> VerdictRow:
 
 
 def _tabulate(
-    verdicts: Sequence[VerdictRow], read: Mapping[UnitPlace, str]
+    verdicts: Sequence[VerdictRow], read: Mapping[UnitKey, str]
 ) -> Iterator[Sequence[_Cells]]:
     """Yield the cells of one table with a row for each verdict, or of a matrix for each text."""
     columns = {verdict.against for verdict in verdicts}

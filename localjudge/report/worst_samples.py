@@ -27,7 +27,7 @@ from localjudge.run_directory.archive import stored_ids, stored_sample
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow, select_context
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import UnitPlace, texts_read
+from localjudge.run_directory.run_rows import UnitKey, texts_read
 from localjudge.types import Sample, context_texts
 from localjudge.words import printable_lines
 
@@ -182,7 +182,7 @@ def _sample_values(
     sample: Sample,
     scores: Sequence[ScoreRow],
     verdicts: Sequence[VerdictRow],
-    read: Mapping[UnitPlace, str],
+    read: Mapping[UnitKey, str],
 ) -> _Values:
     metrics: list[_Values] = []
     for score in scores:

@@ -126,7 +126,7 @@ class ResultFiles:
 
         Returns the manifest with their checksums.
         """
-        text = summary_text(summary)
+        text = object_text(summary.model_dump(mode="json"))
         files = {name: part.sha256.hexdigest() for name, part in self._parts.items()}
         files[SUMMARY] = hashlib.sha256(text.encode()).hexdigest()
         manifest = manifest.with_environment(files=files)
@@ -176,10 +176,6 @@ def row_lines(
     if evidence is not None:
         lines[EVIDENCE] = [json_line(vars(row)) for row in evidence]
     return lines
-
-
-def summary_text(summary: Summary) -> str:
-    return object_text(summary.model_dump(mode="json"))
 
 
 def object_text(values: Mapping[str, Any]) -> str:

@@ -209,10 +209,3 @@ class Manifest(Record):
                 f"{directory} belongs to another run ({signatures}):{format_differences(changes)}",
                 hint=f"name another directory with {option('out')}, or omit it",
             )
-
-
-def finished_part(manifest: Manifest | None) -> dict[str, Any]:
-    """Return the parts of a finished run's environment to keep when it is run again."""
-    if manifest is None:
-        return {}
-    return manifest.environment.model_dump(mode="json", include={"answers", "files"})

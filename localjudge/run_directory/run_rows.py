@@ -31,7 +31,7 @@ from localjudge.text.folding import common_spellings, fold
 from localjudge.types import Sample, context_texts
 from localjudge.words import suggestion
 
-UnitPlace = tuple[str, int]
+UnitKey = tuple[str, int]
 """Metric and position of a verdict of a sample."""
 
 MAX_SLICES = 1_000
@@ -89,7 +89,7 @@ def read_verdicts_at(run: RunRecord, offset: int) -> list[VerdictRow]:
 
 def texts_read(
     run: RunRecord, sample: Sample, verdicts: Iterable[VerdictRow]
-) -> dict[UnitPlace, str]:
+) -> dict[UnitKey, str]:
     """Return what the readers of a run have read for these verdicts of a sample.
 
     Empty for judges that read everything.
@@ -100,10 +100,10 @@ def texts_read(
             readers.append(number)
     if not readers:
         return {}
-    asked: dict[UnitPlace, list[str]] = {}
+    asked: dict[UnitKey, list[str]] = {}
     for metric, position, text in stored_user_texts(run.directory / STORE, sample.id, readers):
         asked.setdefault((metric, position), []).append(text)
-    read: dict[UnitPlace, str] = {}
+    read: dict[UnitKey, str] = {}
     for verdict in verdicts:
         unit = (verdict.metric, verdict.position or 0)
         shown = [read_characters(text).text for text in _texts_for(sample, verdict)]

@@ -55,15 +55,6 @@ class MetricSummary(Record, extra="ignore"):
         clusters = self.clusters or self.scored
         return Mean(self.mean, self.ci95, self.method or "", self.scored, clusters)
 
-    @property
-    def expected_interval(self) -> "Mean | None":
-        from localjudge.stats.interval import Mean
-
-        if self.expected is None:
-            return None
-        clusters = self.clusters or self.scored
-        return Mean(self.expected, self.expected_ci95, self.method or "", self.scored, clusters)
-
 
 class VerdictSummary(Record, extra="ignore"):
     """How clear the verdicts are.

@@ -38,7 +38,7 @@ from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 from localjudge.types import (
     CLASSIFIER,
-    SHARE_PLACE,
+    SHARE_PLACEHOLDER,
     Answer,
     ChatEnds,
     ClassifierReading,
@@ -139,8 +139,8 @@ class LlamaCppClassifier:
             step = (reading.share[share_step(self.vocabulary, first, others, len(reading.share))],)
         tokens = list(self._begin)
         for piece, piece_tokens in pieces:
-            if piece.trusted and SHARE_PLACE in piece.text:
-                before, after = piece.text.split(SHARE_PLACE, 1)
+            if piece.trusted and SHARE_PLACEHOLDER in piece.text:
+                before, after = piece.text.split(SHARE_PLACEHOLDER, 1)
                 tokens += [*self.vocabulary.trusted(before), *step, *self.vocabulary.trusted(after)]
             else:
                 tokens += piece_tokens
