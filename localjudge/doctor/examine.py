@@ -70,6 +70,7 @@ _CHECKS_OF_JURY = ("probes", ADMISSION)
 METRICS_OF_TASKS: Mapping[probing.ProbedTask, str] = {
     "attribution": "faithfulness",
     "relevance": "context_relevancy",
+    "answers": "answer_relevancy",
 }
 """A metric of each kind of question, whose weights a jury uses."""
 _SEVERITY: Sequence[Status] = ("ok", "warning", "failed")
@@ -91,7 +92,7 @@ def examine(
 ) -> Diagnosis:
     """Examine a judge or a registered jury, by default the bundled one, on this machine.
 
-    `injections` and `probes` (labelled items, in passages of twelve) are numbers; None chooses as
+    `injections` and `probes` (labelled items, 15 for each passage) are numbers; None chooses as
     many as take about two and five minutes, but 0 if the judge fails the plain cases. Admission
     fails below `required`. `on_check` receives each finding at once. Raises InputError for invalid
     options.

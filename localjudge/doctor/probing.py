@@ -3,16 +3,17 @@
     answers ──> attribution: AUC, balanced accuracy, bias, calibration
                 minimal pairs, order of chunks (attribution only)
                 relevance: AUC, balanced accuracy, bias, calibration
+                answers: the same, and pairs of a good and a poor answer
             ──> rules of localjudge.labels.recommended_uses ──> ranking, means, thresholds
 
-Intervals are clustered by passage. A judge has no recommended use if it fails the plain cases, or
-if valid answers get less than half of its probability.
+Intervals are clustered by passage, those of answers by question. A judge has no recommended use if
+it fails the plain cases, or if valid answers get less than half of its probability.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import ceil
-from statistics import median
+from statistics import mean, median
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,7 +29,15 @@ from localjudge.doctor.check_result import (
 )
 from localjudge.doctor.examinee import ENOUGH_MASS, THRESHOLD, Examinee
 from localjudge.errors import DataError
-from localjudge.judge.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
+from localjudge.judge.probes import (
+    PER_PASSAGE,
+    Probe,
+    answer_probes,
+    passages,
+    probe_tasks,
+    probes,
+    rearranged,
+)
 from localjudge.judge.wording import PromptWriter
 from localjudge.labels.recommended_uses import (
     MAX_ORDER_FLIP_RATE,
@@ -40,22 +49,25 @@ from localjudge.labels.recommended_uses import (
     format_interval,
     recommendation,
 )
+from localjudge.run_directory.examination import name_task
 from localjudge.stats import agreement
 from localjudge.stats.interval import LabelledScores, Mean, mean_interval, statistic_intervals
-from localjudge.types import Answer, Attribution, Task, Use
+from localjudge.types import Answer, Attribution, Label, Task, Use
 
 _COMPARE_WITH_LABELS = (
     "compare its verdicts with human labels of 100 sentences of your own before you rely on them"
 )
-ProbedTask = Literal["attribution", "relevance"]
-TASKS: tuple[ProbedTask, ...] = ("attribution", "relevance")
+ProbedTask = Literal["attribution", "relevance", "answers"]
+TASKS: tuple[ProbedTask, ...] = ("attribution", "relevance", "answers")
 _PROMPTS: Mapping[ProbedTask, Sequence[str]] = {
     "attribution": ["attribution"],
     "relevance": ["relevance_sentence", "relevance_chunk"],
+    "answers": ["relevance_sentence"],
 }
 """The prompts that a judge needs for the items of each task."""
 PROBE_SECONDS = 300
 """Time for the items, by the speed of the plain cases; a user may name their number instead."""
+_GUESSING = 0.5
 MIN_PASSAGES = 8
 """One passage of each domain. Intervals over fewer clusters are too narrow."""
 
@@ -80,12 +92,15 @@ def list_questions(count: int | None, tasks: Sequence[ProbedTask]) -> list[Task]
 
 
 def _list_items(count: int | None, tasks: Sequence[ProbedTask]) -> list[Probe]:
-    return [item for item in probes(count) if _classify(item.task) in tasks]
+    items = [*probes(count), *answer_probes(count)]
+    return [item for item in items if _classify(item.task) in tasks]
 
 
 def _classify(question: Task) -> ProbedTask:
     if isinstance(question, Attribution):
         return "attribution"
+    if question.unit.source == "response":
+        return "answers"
     return "relevance"
 
 
@@ -135,7 +150,10 @@ def measure_skills(
     for task, answered in p_yes_by_task.items():
         if len({item.answer for item, _ in answered}) > 1:
             skills[task] = measure_skill(answered)
-            checks.append(_check_skill(task, skills[task]))
+            check = _check_skill(task, skills[task])
+            if task == "answers":
+                check = _add_pairs(check, answered)
+            checks.append(check)
     sensitivity, sensitivity_checks = _measure_sensitivity(p_yes_by_task["attribution"])
     flip_rate, order_checks = _measure_order(count, answers)
     checks += [*sensitivity_checks, *order_checks]
@@ -204,8 +222,13 @@ def _check_skill(task: ProbedTask, skill: Skill) -> CheckResult:
         f"bias {format_interval(skill.bias, '+')}; "
         f"calibration slope {slope_words}, error {skill.calibration_error:.2f}"
     )
+    if skill.auc.low <= _GUESSING:
+        finding += "; no better than guessing"
     if slope is not None and slope.low > 1:
         finding += "; probabilities are nearer to one half than the labels, and so expected scores"
+    clusters = "passages"
+    if task == "answers":
+        clusters = "questions"
     can_rank = skill.auc.low >= MIN_AUC
     advice = ANOTHER_JUDGE
     if can_rank:
@@ -217,13 +240,49 @@ def _check_skill(task: ProbedTask, skill: Skill) -> CheckResult:
         finding,
         advice,
         items=skill.auc.n,
-        passages=skill.auc.clusters,
+        **{clusters: skill.auc.clusters},
         auc=limits_json(skill.auc),
         balanced_accuracy=limits_json(skill.balanced_accuracy),
         bias=limits_json(skill.bias),
         calibration_slope=limits_json(slope),
         calibration_error=skill.calibration_error,
     )
+
+
+def _add_pairs(check: CheckResult, answered: Sequence[tuple[Probe, float]]) -> CheckResult:
+    """Return the check of answers with the share of questions whose good sentence is higher.
+
+    Equal probabilities count half.
+    """
+    p_yes_by_question: dict[str, dict[Label, float]] = {}
+    for item, p_yes in answered:
+        p_yes_by_question.setdefault(item.passage, {})[item.answer] = p_yes
+    shares: list[float] = []
+    shares_by_kind: dict[str, list[float]] = {}
+    for item, poor in answered:
+        good = p_yes_by_question[item.passage].get(1)
+        if item.answer or good is None:
+            continue
+        share = (1 + (good > poor) - (good < poor)) / 2
+        shares.append(share)
+        shares_by_kind.setdefault(item.kind, []).append(share)
+    if not shares:
+        return check
+    higher = mean_interval(shares)
+    by_kind = {kind: mean(of_kind) for kind, of_kind in shares_by_kind.items()}
+    finding = (
+        f"{check.finding}; the good sentence is higher in {format_interval(higher)} "
+        f"of {len(shares)} pairs"
+    )
+    missed = [kind.replace("_", " ") for kind, share in by_kind.items() if share < _GUESSING]
+    if missed:
+        finding += f", in less than half beside {', '.join(missed)}"
+    pairs = {
+        "pairs": len(shares),
+        "good_above_poor": limits_json(higher),
+        "good_above_poor_by_kind": by_kind,
+    }
+    return check.model_copy(update={"finding": finding, "figures": check.figures | pairs})
 
 
 def _measure_sensitivity(
@@ -346,11 +405,11 @@ def _conclude(admissions: dict[ProbedTask, Admission], required: Use | None) -> 
     without_use = []
     below_required = []
     for task, admission in admissions.items():
-        sentences.append(f"{task}: {admission}")
+        sentences.append(f"{name_task(task)}: {admission}")
         uses[task] = list(admission.uses)
         barred_by[task] = list(admission.barred_by)
         if not admission.uses:
-            without_use.append(task)
+            without_use.append(name_task(task))
         if required and required not in admission.uses:
             below_required.append(task)
     finding = "; ".join(sentences)
@@ -359,7 +418,7 @@ def _conclude(admissions: dict[ProbedTask, Admission], required: Use | None) -> 
         advice = f"{ANOTHER_JUDGE}: {required} is required{LABELS_INSTEAD}"
         return failed(ADMISSION, finding, advice, **figures)
     if without_use:
-        avoid = f"do not use its verdicts on {' and '.join(without_use)}"
+        avoid = f"do not use its verdicts on {', '.join(without_use)}"
         return warning(ADMISSION, finding, f"{avoid}: {ANOTHER_JUDGE}{LABELS_INSTEAD}", **figures)
     return CheckResult(
         name=ADMISSION,

@@ -9,8 +9,14 @@ Each of 32 handwritten passages has 8 statements and 4 items about relevance:
     needed       sentence that answers, chunk that answers
     not needed   sentence on the same topic, chunk on the same topic | unrelated chunk
 
-A changed number, name or negation in a supported statement gives a minimal pair. See
-`probes/README.md`.
+A changed number, name or negation in a supported statement gives a minimal pair.
+
+Each of 48 questions has two answers of one sentence, in English, German, French or Spanish:
+
+    good    short  full  long  restated  no
+    poor    refusal  evasion  question_again  off_point  other_part  vague
+
+See `probes/README.md`.
 """
 
 import tomllib
@@ -39,11 +45,25 @@ Kind = Literal[
     "chunk that answers",
     "chunk on the topic",
     "unrelated chunk",
+    "short",
+    "full",
+    "long",
+    "restated",
+    "no",
+    "refusal",
+    "evasion",
+    "question_again",
+    "off_point",
+    "other_part",
+    "vague",
 ]
 Change = tuple[Literal["copied", "paraphrase", "combination"], str, str]
 """The statement to change, the removed text, the inserted text."""
 
-PER_PASSAGE = 12
+PER_PASSAGE = 15
+"""Items asked for each passage: twelve about it, and answers to one and a half questions."""
+_QUESTIONS_PER_PASSAGE = 1.5
+_ANSWERS_FILE = "answers.toml"
 _SUPPORTED: tuple[Kind, ...] = ("paraphrase", "combination", "inference")
 _CHANGED: tuple[Kind, ...] = ("number", "name", "negation")
 _WRITTEN: tuple[Kind, ...] = ("relation", "absent", "general")
@@ -82,10 +102,20 @@ class Passage(Record):
         return " ".join(self.text)
 
 
+class AnsweredQuestion(Record):
+    """A question with a good and a poor answer of one sentence, each with its kind before it."""
+
+    language: str = "en"
+    question: str
+    good: tuple[Kind, str]
+    poor: tuple[Kind, str]
+
+
 class Probe(NamedTuple):
     """An item: task, kind, right answer.
 
-    `changed_from` is the kind of the other half of a minimal pair.
+    `passage` is its title, or the question of a sentence of an answer. `changed_from` is the kind
+    of the other half of a minimal pair.
     """
 
     passage: str
@@ -100,9 +130,19 @@ def passages() -> tuple[Passage, ...]:
     """Return the first passage of each domain (a file), then the second, and so on."""
     by_domain: list[list[Passage]] = []
     for file in sorted((Path(__file__).parent / "probes").glob("*.toml")):
+        if file.name == _ANSWERS_FILE:
+            continue
         tables = tomllib.loads(file.read_text(encoding="utf-8"))["passage"]
         by_domain.append([Passage.model_validate(table) for table in tables])
     return tuple(chain.from_iterable(zip(*by_domain, strict=True)))
+
+
+@cache
+def answered_questions() -> tuple[AnsweredQuestion, ...]:
+    """Return all questions with their answers. The first ones have the same mix as all."""
+    file = Path(__file__).parent / "probes" / _ANSWERS_FILE
+    tables = tomllib.loads(file.read_text(encoding="utf-8"))["question"]
+    return tuple(map(AnsweredQuestion.model_validate, tables))
 
 
 def _with_next(count: int | None) -> list[tuple[Passage, Passage]]:
@@ -122,6 +162,23 @@ def probes(count: int | None = None) -> list[Probe]:
             items.append(Probe(title, "chunk on the topic", 0, _chunk(passage, passage.near)))
         else:
             items.append(Probe(title, "unrelated chunk", 0, _chunk(passage, other.answered)))
+    return items
+
+
+def answer_probes(count: int | None = None) -> list[Probe]:
+    """Return the sentences of answers that go with the first `count` passages, by default all.
+
+    They are asked as `answer_relevancy` asks about an answer of one sentence.
+    """
+    questions = answered_questions()
+    if count is not None:
+        questions = questions[: int(count * _QUESTIONS_PER_PASSAGE)]
+    items = []
+    for asked in questions:
+        good_kind, good = asked.good
+        poor_kind, poor = asked.poor
+        items.append(Probe(asked.question, good_kind, 1, _answer(asked.question, good)))
+        items.append(Probe(asked.question, poor_kind, 0, _answer(asked.question, poor)))
     return items
 
 
@@ -150,7 +207,7 @@ def rearranged(count: int | None = None) -> list[tuple[Attribution, Attribution]
 def probe_tasks(count: int | None = None) -> list[Task]:
     """Return the distinct tasks of all items and rearranged pairs."""
     tasks: dict[Task, None] = {}
-    for probe in probes(count):
+    for probe in (*probes(count), *answer_probes(count)):
         tasks[probe.task] = None
     for pair in rearranged(count):
         tasks.update(dict.fromkeys(pair))
@@ -210,3 +267,8 @@ def _chunk(passage: Passage, question: str) -> Relevance:
         span=Span.whole(passage.whole),
     )
     return Relevance(unit=unit, user_input=question)
+
+
+def _answer(question: str, sentence: str) -> Relevance:
+    unit = Unit(kind="sentence", index=0, source="response", span=Span.whole(sentence))
+    return Relevance(unit=unit, user_input=question, contexts=(sentence,), start=0)

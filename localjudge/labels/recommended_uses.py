@@ -160,9 +160,9 @@ def _reasons_by_accuracy(skill: Skill, use: Use) -> list[str]:
 
 
 def format_interval(interval: Mean, sign: Literal["", "+"] = "") -> str:
-    """Format `0.78 [0.72, 0.83]`, `+0.21 [+0.15, +0.27]` or `0.78 (1 passage: no interval)`."""
+    """Format `0.78 [0.72, 0.83]`, `+0.21 [+0.15, +0.27]` or `0.78 (1 group: no interval)`."""
     mean = f"{interval.mean:{sign}.2f}"
     if interval.ci95 is None:
-        return f"{mean} (1 passage: no interval)"
+        return f"{mean} (1 group: no interval)"
     low, high = interval.ci95
     return f"{mean} [{low:{sign}.2f}, {high:{sign}.2f}]"

@@ -10,7 +10,7 @@ from localjudge.labels.labelled_units import SMALLEST_SHOWN, EvidenceUse, LabelC
 from localjudge.labels.run_labels import RunLabels
 from localjudge.report.messages import Messages
 from localjudge.run_directory.environment import Origin
-from localjudge.run_directory.examination import Examination
+from localjudge.run_directory.examination import Examination, name_task
 from localjudge.run_directory.files import VerifiedLabels
 from localjudge.run_directory.identity import UNPROVED
 from localjudge.run_directory.label_rows import LABELS, LabelRow
@@ -161,7 +161,7 @@ def describe_examination(examination: Examination, messages: Messages) -> str:
             if words:
                 word = messages.plain("examined.and", one=words, other=word)
             words = word
-        uses_by_task[task] = words
+        uses_by_task[name_task(task)] = words
     distinct_uses = set(uses_by_task.values())
     if not any(distinct_uses):
         all_uses = ", ".join(messages.plain(f"examined.{use}") for use in USES)

@@ -11,6 +11,7 @@ from localjudge.doctor.inventory import Inventory, ListedJury, ListedModel
 from localjudge.labels.recommended_uses import recommendation
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.calibration import Calibration, Figure, LabelsUsed
+from localjudge.run_directory.examination import name_task
 from localjudge.types import readable
 from localjudge.words import numbered, printable
 
@@ -43,7 +44,7 @@ def conclusion_view(diagnosis: Diagnosis) -> Table:
         if check.name == ADMISSION and uses:
             parts: list[str] = []
             for task, names in uses.items():
-                parts.append(f"{task}: {recommendation(names)}")
+                parts.append(f"{name_task(task)}: {recommendation(names)}")
             line = "; ".join(parts)
             if check.judge:
                 line = f"{check.judge}: {line}"

@@ -11,6 +11,7 @@ from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
 from localjudge.report.label_views import label_lines
 from localjudge.report.terminal import number
+from localjudge.run_directory.examination import find_examination
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.text.claims import WITHOUT_CLAIM, is_bare_answer
@@ -24,7 +25,7 @@ _ONE_HALF = 0.5
 _MAX_REASONS = 5
 _COMPARES_WORDS = "lexical"
 """Prompt profile of the judge that compares words."""
-_WORSE_THAN_GUESSING = "answer_relevancy"
+_OF_ANSWERS = "answer_relevancy"
 """The metric for which comparing words is worse than guessing: an evasion repeats the words of its
 question. Of 50 public pairs of a good and a poor answer, the good one scored higher in 10, and the
 poor one in 28.
@@ -43,14 +44,8 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
     for name, summary in select_metrics(run, metric).items():
         for remark in metric_remarks(summary, withheld=name in withheld):
             yield f"{name}: {remark}"
-        if name == _WORSE_THAN_GUESSING and (
-            run.manifest.judge.profiles(name) == {_COMPARES_WORDS}
-        ):
-            yield (
-                f"warning: {name} is no better than guessing with a judge that compares words: of "
-                "50 good answers, 10 scored higher than a poor answer to the same question; "
-                f"name another model with {option('judge')}"
-            )
+        if name == _OF_ANSWERS:
+            yield from _answer_remarks(run)
     yield from _claim_remarks(run, metric)
     yield from _bare_answer_remarks(run, metric)
     yield from _data_remarks(run)
@@ -72,6 +67,23 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
             f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context "
             "together with their texts, and were judged in windows: the highest window decides, "
             f"so many windows mean more false verdicts of 1; {_advise_on_windows(run)}"
+        )
+
+
+def _answer_remarks(run: RunRecord) -> Iterator[str]:
+    """Yield that the judge cannot tell good from poor answers, or was not measured on them."""
+    judge = run.manifest.judge
+    examination = find_examination(judge)
+    if judge.profiles(_OF_ANSWERS) == {_COMPARES_WORDS}:
+        yield (
+            f"warning: {_OF_ANSWERS} is no better than guessing with a judge that compares words: "
+            "of 50 good answers, 10 scored higher than a poor answer to the same question; "
+            f"name another model with {option('judge')}"
+        )
+    elif examination is not None and examination.items and "answers" not in examination.uses:
+        yield (
+            f"{_OF_ANSWERS}: the doctor's recommendation is older than its items about answers: "
+            "examine the judge again with `localjudge doctor`"
         )
 
 

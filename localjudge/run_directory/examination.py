@@ -13,6 +13,8 @@ from localjudge.run_directory.identity import EngineIdentity, JudgeIdentity, Pro
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import USES, JudgeCard, Record, Use
 
+_METRICS_OF_TASKS = {"answers": "answer_relevancy"}
+"""The metric that a recommendation concerns, where it is the only one."""
 NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
 
 
@@ -25,11 +27,11 @@ class Examination(Record):
     """Weights of the judges of a jury in the examination."""
 
     def __str__(self) -> str:
-        """`not recommended for: ranking, means, thresholds (doctor, 384 items)`."""
+        """`not recommended for: ranking, means, thresholds (doctor, 480 items)`."""
         basis = "plain cases"
         if self.items:
             basis = f"{self.items:,} items"
-        uses_by_task = {task: " and ".join(uses) for task, uses in self.uses.items()}
+        uses_by_task = {name_task(task): " and ".join(uses) for task, uses in self.uses.items()}
         distinct_uses = set(uses_by_task.values())
         if not any(distinct_uses):
             recommendation = f"not recommended for: {', '.join(USES)}"
@@ -44,6 +46,11 @@ class Examination(Record):
                     parts.append(f"not {task}")
             recommendation = f"recommended for: {', '.join(parts)}"
         return f"{recommendation} (doctor, {basis})"
+
+
+def name_task(task: str) -> str:
+    """Return the name of a task in recommendations: `answer_relevancy` for `answers`."""
+    return _METRICS_OF_TASKS.get(task, task)
 
 
 def remember_examination(

@@ -19,7 +19,7 @@ from tests.cli.conftest import Call, called
 pytestmark = pytest.mark.engine
 
 OF_THE_MACHINE = ["packages", "gpu"]
-OF_THE_PROBES = ["attribution", "relevance", "sensitivity", "order"]
+OF_THE_PROBES = ["attribution", "relevance", "answers", "sensitivity", "order"]
 ROWS = [{"user_input": "Rain?", "retrieved_contexts": ["It rains."], "response": "It rains."}]
 OF_THE_MODEL = ["model", "memory", "prompts"]
 
@@ -51,7 +51,7 @@ def random_gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_bundled_judge_passes_but_is_not_recommended(call: Call) -> None:
     """It counts shared words, and the items defeat that, so the doctor warns."""
-    code, checks, not_made = diagnosed(call, "--probes", "96")
+    code, checks, not_made = diagnosed(call, "--probes", "120")
     assert (code, not_made) == (0, [])
     asked = [
         "repeatability",
@@ -64,9 +64,15 @@ def test_the_bundled_judge_passes_but_is_not_recommended(call: Call) -> None:
     ]
     assert list(checks) == [*OF_THE_MACHINE, *OF_THE_MODEL, *asked]
     told = {name for name, check in checks.items() if check["status"] != "ok"}
-    assert {"attribution", "relevance", "admission"} <= told <= {*OF_THE_PROBES, "admission"}
-    assert checks["admission"]["figures"]["uses"] == {"attribution": [], "relevance": []}
-    assert checks["probes"]["figures"]["items"] == 96
+    assert {"attribution", "relevance", "answers", "admission"} <= told
+    assert told <= {*OF_THE_PROBES, "admission"}
+    uses = checks["admission"]["figures"]["uses"]
+    assert uses == {"attribution": [], "relevance": [], "answers": []}
+    of_answers = checks["answers"]["figures"]
+    assert (of_answers["questions"], of_answers["items"], of_answers["pairs"]) == (12, 24, 12)
+    assert of_answers["auc"]["low"] < 0.5
+    assert "no better than guessing" in checks["answers"]["finding"]
+    assert checks["probes"]["figures"]["items"] == 120
     assert 0.3 < checks["attribution"]["figures"]["auc"]["value"] < 0.7
     assert checks["order"]["figures"]["order_flip_rate"] == 0
     assert checks["speed"]["figures"]["tokens_per_second"] > 0
@@ -76,12 +82,12 @@ def test_the_table_fits_a_terminal_and_counts_the_findings(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    code, output, errors = doctor(call, "--injections", "0", "--probes", "96", "--quiet")
+    code, output, errors = doctor(call, "--injections", "0", "--probes", "120", "--quiet")
     lines = output.rstrip().splitlines()
     assert (code, errors) == (0, "")
     assert max(map(len, lines)) <= 80
-    counts, skipped = map(str.strip, lines[-4:-2])
-    assert re.fullmatch(r"1[01] ok, [34] warnings, 0 failed", counts)
+    counts, skipped = map(str.strip, lines[-5:-3])
+    assert re.fullmatch(r"(?:9|10) ok, [45] warnings, 0 failed", counts)
     assert skipped == "skipped: injections"
 
 
@@ -96,7 +102,7 @@ def test_the_duration_of_a_slow_examination_is_printed_first(call: Call) -> None
 def test_a_missed_requirement_is_exit_code_1(tmp_path: Path, call: Call) -> None:
     """Every later run with the judge repeats it until the next examination."""
     code, checks, not_made = diagnosed(
-        call, "--injections", "0", "--probes", "96", "--require", "ranking"
+        call, "--injections", "0", "--probes", "120", "--require", "ranking"
     )
     assert (code, not_made) == (1, ["injections"])
     assert [name for name, check in checks.items() if check["status"] == "failed"] == ["admission"]
@@ -106,7 +112,7 @@ def test_a_missed_requirement_is_exit_code_1(tmp_path: Path, call: Call) -> None
     )
     assert (
         json.loads(output)["judge"]["examined"]
-        == "not recommended for: ranking, means, thresholds (doctor, 96 items)"
+        == "not recommended for: ranking, means, thresholds (doctor, 120 items)"
     )
 
 
@@ -118,7 +124,7 @@ def test_random_weights_fail(random_gguf: Path, call: Call) -> None:
     assert checks["plain cases"]["figures"]["min_valid_mass"] < 0.1
     assert checks["plain cases"]["figures"]["right"] < 12
     assert checks["speed"]["figures"]["verdicts"] == 16
-    assert checks["prompts"]["figures"] == {"prompts": 859, "changed": 0, "refused": 0}
+    assert checks["prompts"]["figures"] == {"prompts": 955, "changed": 0, "refused": 0}
     assert (checks["admission"]["status"], checks["repeatability"]["status"]) == ("failed", "ok")
 
 
@@ -188,7 +194,7 @@ def test_a_jury_is_examined_and_its_runs_carry_the_finding(
 ) -> None:
     """Both judges, and what they say together; with other weights, nothing is known."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
-    options = ("--injections", "0", "--probes", "96", "--threads", "1", "--json", "--quiet")
+    options = ("--injections", "0", "--probes", "120", "--threads", "1", "--json", "--quiet")
     code, output, _ = call("doctor", "--judge", "bundled", *options)
     report = json.loads(output)
     assert (code, report["judge"]) == (0, "bundled")
@@ -197,16 +203,16 @@ def test_a_jury_is_examined_and_its_runs_carry_the_finding(
     assert list(judges) == ["", "reader", "lexical", "bundled"]
     of_jury = {check["name"]: check for check in report["checks"] if check["judge"] == "bundled"}
     assert set(of_jury) == {"probes", *OF_THE_PROBES, "admission"}
-    assert of_jury["probes"]["figures"]["answered"] == 96
+    assert of_jury["probes"]["figures"]["answered"] == 120
     uses = of_jury["admission"]["figures"]["uses"]
-    assert set(uses) == {"attribution", "relevance"}
-    for metric in ("faithfulness", "context_relevancy"):
+    assert set(uses) == {"attribution", "relevance", "answers"}
+    for metric in ("faithfulness", "context_relevancy", "answer_relevancy"):
         run = localjudge.evaluate(
             ROWS, judge="bundled", metrics=metric, out=tmp_path / metric, progress=False
         )
-        assert "96 items" in str(run.judge.examined)
+        assert "120 items" in str(run.judge.examined)
     settings = checked({}).model_copy(update={"weights": {"reader": 1.0, "lexical": 1.0}})
     with open_job(
         plan(ROWS, "faithfulness", settings), judge="bundled", out=tmp_path / "other"
     ) as job:
-        assert "96 items" not in str(job.run().judge.examined)
+        assert "120 items" not in str(job.run().judge.examined)

@@ -3,9 +3,18 @@ from collections import Counter
 
 import pytest
 
-from localjudge.judge.probes import Probe, passages, probe_tasks, probes, rearranged
-from localjudge.metrics import Attribution, Relevance, Task
+from localjudge.judge.probes import (
+    Probe,
+    answer_probes,
+    answered_questions,
+    passages,
+    probe_tasks,
+    probes,
+    rearranged,
+)
+from localjudge.metrics import Attribution, Relevance, Sample, Task, catalog
 from localjudge.stats.agreement import roc_auc
+from localjudge.text import sentences
 
 CHANGED = ("number", "name", "negation")
 
@@ -28,8 +37,9 @@ def covered(task: Task) -> float:
 
 
 def test_half_of_the_items_of_a_passage_have_each_label() -> None:
-    """32 x (4 + 4) statements and 32 x (2 + 2) of relevance: 384."""
-    assert (len(passages()), len(probes()), len(set(probe_tasks()))) == (32, 384, 384 + 128)
+    """32 x (4 + 4) statements and 32 x (2 + 2) of relevance: 384. 48 x (1 + 1) are answers."""
+    assert (len(passages()), len(probes()), len(answer_probes())) == (32, 384, 96)
+    assert len(set(probe_tasks())) == 384 + 128 + 96
     for passage in passages():
         own = [item for item in probes() if item.passage == passage.title]
         expected = {(Attribution, 1): 4, (Attribution, 0): 4, (Relevance, 1): 2, (Relevance, 0): 2}
@@ -102,3 +112,45 @@ def test_arrangements_have_the_same_evidence_and_balanced_labels() -> None:
         labels[titles[before.contexts[0]], before.unit.span.text] for before, _ in rearranged()
     ]
     assert sum(arranged) == len(arranged) / 2 == 48
+
+
+GOOD = ("short", "full", "long", "restated", "no")
+POOR = ("refusal", "evasion", "question_again", "off_point", "other_part", "vague")
+
+
+@pytest.mark.parametrize(("passage_count", "questions"), [(1, 1), (7, 10), (8, 12), (32, 48)])
+def test_questions_with_answers_have_each_kind_and_language_equally_often(
+    passage_count: int, questions: int
+) -> None:
+    """Poor kinds are 8 of 48 questions each, in each language once; good kinds are 9 or 10."""
+    items = answer_probes(passage_count)
+    assert Counter(item.answer for item in items) == {1: questions, 0: questions}
+    kinds = Counter(item.kind for item in items)
+    if questions >= 12:
+        assert {kinds[kind] for kind in POOR} == {questions // 6}
+        assert {kinds[kind] for kind in GOOD} <= {questions // 5, questions // 5 + 1}
+    if questions == 48:
+        others = Counter((each.language, each.poor[0]) for each in answered_questions())
+        assert {others[language, kind] for language in ("de", "fr", "es") for kind in POOR} == {1}
+        assert {others["en", kind] for kind in POOR} == {5}
+
+
+def test_shared_words_and_length_do_not_predict_whether_a_sentence_answers() -> None:
+    """Counting the question's words in the sentence puts about half of the pairs right."""
+    items = answer_probes()
+    labels = [item.answer for item in items]
+    counted = []
+    for item in items:
+        words = set(re.findall(r"\w+", item.task.unit.text.casefold()))
+        asked = re.findall(r"\w+", item.passage.casefold())
+        counted.append(sum(word in words for word in asked) / len(asked))
+    assert 0.4 < roc_auc(labels, counted) < 0.6
+    assert 0.4 < roc_auc(labels, [len(item.task.unit.text) for item in items]) < 0.6
+
+
+def test_answers_are_asked_exactly_as_by_answer_relevancy() -> None:
+    metric = catalog.get("answer_relevancy")
+    for item in answer_probes():
+        response = item.task.unit.text
+        sample = Sample(id="a", user_input=item.passage, response=response)
+        assert next(metric.steps(sample, sentences)) == [item.task]

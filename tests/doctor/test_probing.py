@@ -11,14 +11,26 @@ from localjudge.doctor.probing import (
     limits_json,
     measure_skill,
 )
-from localjudge.judge.probes import Probe, passages, probe_tasks, probes, rearranged
+from localjudge.judge import profile as prompts
+from localjudge.judge.probes import (
+    Probe,
+    answer_probes,
+    passages,
+    probe_tasks,
+    probes,
+    rearranged,
+)
+from localjudge.judge.wording import PromptWriter
 from localjudge.labels.recommended_uses import Skill
 from localjudge.metrics import Task
 from localjudge.stats.interval import Mean
 from localjudge.types import Answer, Use
-from tests.doctor.scripted_judges import examinee_at_speed
+from tests.doctor.scripted_judges import examinee, examinee_at_speed
 
 Scripted = Callable[[Probe], float | None]
+
+
+NO_USES: dict[str, list[Use]] = {"attribution": [], "relevance": [], "answers": []}
 
 
 def knows(item: Probe) -> float:
@@ -37,9 +49,12 @@ def half(item: Probe) -> float:
 def measure(
     p: Scripted, *, count: int = 32, mass: float = 1.0
 ) -> tuple[ProbeFigures, dict[str, CheckResult]]:
-    """Measure `count` passages with the probability `p` of each item, without arrangements."""
+    """Measure `count` passages with the probability `p` of each item, without arrangements.
+
+    Their answers are measured, too: three questions for two passages.
+    """
     answers: dict[Task, Answer] = {}
-    for item in probes(count):
+    for item in (*probes(count), *answer_probes(count)):
         p_yes = p(item)
         if p_yes is not None:
             answers[item.task] = Answer(p_yes=p_yes, valid_mass=mass, raw="")
@@ -91,12 +106,14 @@ def test_one_passage_has_figures_and_no_interval() -> None:
     for measured in figures.skills.values():
         assert limits_json(measured.auc) == {"value": 1.0, "low": None, "high": None}
     assert [name for name, check in checks.items() if check.status == "ok"] == ["probes"]
+    assert "1 group" in checks["attribution"].finding
 
 
 def test_a_perfect_judge_is_recommended_for_everything() -> None:
     figures, checks = measure(lambda item: 0.99 if item.answer else 0.01)
-    for measured, items in zip(figures.skills.values(), (256, 128), strict=True):
-        assert (measured.auc.n, measured.auc.clusters, measured.auc.low) == (items, 32, 1.0)
+    sizes = ((256, 32), (128, 32), (96, 48))
+    for measured, (items, clusters) in zip(figures.skills.values(), sizes, strict=True):
+        assert (measured.auc.n, measured.auc.clusters, measured.auc.low) == (items, clusters, 1.0)
         assert (measured.balanced_accuracy.low, measured.bias.low, measured.bias.high) == (
             1.0,
             0.0,
@@ -104,7 +121,7 @@ def test_a_perfect_judge_is_recommended_for_everything() -> None:
         )
         assert measured.calibration_slope is None
         assert measured.calibration_error == pytest.approx(0.01)
-    names = ["probes", "attribution", "relevance", "sensitivity"]
+    names = ["probes", "attribution", "relevance", "answers", "sensitivity"]
     assert {name: check.status for name, check in checks.items()} == dict.fromkeys(names, "ok")
     assert admission(knows).figures["uses"]["relevance"] == ["ranking", "means", "thresholds"]
 
@@ -113,14 +130,14 @@ def test_a_judge_that_always_says_yes_is_not_recommended() -> None:
     """Balanced accuracy .5, AUC .5, share of yes 1 instead of 1/2."""
     figures, checks = measure(says_yes)
     warned = {name for name, check in checks.items() if check.status == "warning"}
-    assert warned == {"attribution", "relevance", "sensitivity"}
+    assert warned == {"attribution", "relevance", "answers", "sensitivity"}
     for measured in figures.skills.values():
         assert (measured.auc.mean, measured.balanced_accuracy.mean, measured.bias.mean) == (
             0.5,
             0.5,
             0.5,
         )
-    assert admission(says_yes).figures["uses"] == {"attribution": [], "relevance": []}
+    assert admission(says_yes).figures["uses"] == NO_USES
 
 
 def test_minimal_pairs_are_complete_and_within_one_passage() -> None:
@@ -150,7 +167,7 @@ def test_a_low_valid_mass_or_missing_answers_are_a_warning_and_no_answer_a_failu
             == status
         )
     check = measure(lambda item: None if item.passage == "sourdough" else knows(item))[1]["probes"]
-    assert (check.status, check.figures["answered"]) == ("warning", 384 - 12)
+    assert (check.status, check.figures["answered"]) == ("warning", 480 - 12)
     _, checks = measure(lambda _item: None)
     assert [(check.name, check.status) for check in checks.values()] == [("probes", "failed")]
 
@@ -175,7 +192,7 @@ def test_a_judge_with_prompts_for_attribution_only_is_recommended_for_it() -> No
     ("required", "status"),
     [(None, "warning"), ("ranking", "failed"), ("thresholds", "failed")],
 )
-def test_a_required_use_must_be_recommended_for_both_tasks(
+def test_a_required_use_must_be_recommended_for_every_task(
     required: Use | None, status: str
 ) -> None:
     assert (
@@ -202,22 +219,22 @@ def test_a_required_use_must_be_recommended_for_both_tasks(
             "undecided",
         )
     assert check_admission(None, passes_plain_cases=False, required=required).status == "failed"
-    assert admission(knows, passes=False).figures["uses"] == {"attribution": [], "relevance": []}
+    assert admission(knows, passes=False).figures["uses"] == NO_USES
 
 
 @pytest.mark.parametrize(
     ("seconds_each", "taken"),
-    [(0.0, 32), (300 / 512, 32), (1.0, 18), (2.0, 9), (10.0, 8), (600.0, 8)],
+    [(0.0, 32), (300 / 608, 32), (1.0, 15), (1.5, 10), (10.0, 8), (600.0, 8)],
 )
 def test_a_slow_judge_gets_items_for_five_minutes_but_at_least_eight_passages(
     seconds_each: float, taken: int
 ) -> None:
-    """512 questions of 1 s: 32 x 300 / 512 = 18.75 passages; 2 s: 9.4; 10 s: 1.9, so eight."""
-    assert len(probe_tasks()) == 512
+    """608 questions of 1 s: 32 x 300 / 608 = 15.8 passages; 1.5 s: 10.5; 10 s: 1.6, so eight."""
+    assert len(probe_tasks()) == 512 + 96
     count, why = probing.choose_passages(examinee_at_speed(seconds_each), None)
     assert (count, why == "") == (taken, taken == len(passages()))
     assert [
-        probing.choose_passages(examinee_at_speed(60), items)[0] for items in (0, 1, 12, 13, 10**9)
+        probing.choose_passages(examinee_at_speed(60), items)[0] for items in (0, 1, 15, 16, 10**9)
     ] == [
         0,
         1,
@@ -308,3 +325,68 @@ def test_a_missed_limit_excludes_its_use_and_all_higher_uses(
     admissions = admit_by_task(at_bounds(**changed), passes_plain_cases=True)
     uses = [admission.uses for admission in admissions.values()]
     assert [(use or ("",))[-1] for use in uses] == [attribution, relevance]
+
+
+def test_answers_by_hand() -> None:
+    """Three questions, good and poor: .9 .2, .4 .8, .6 .6. Equal counts half.
+
+    Pairs: (1 + 0 + 1/2) / 3 = 1/2. AUC: of 9 comparisons, .9 wins three, .4 one, .6 one and a half:
+    5.5 / 9. At .5, two of three good ones are 1, and two of three poor ones: (2/3 + 1/3) / 2.
+    """
+    given = iter((0.9, 0.2, 0.4, 0.8, 0.6, 0.6))
+    items = answer_probes(2)
+    answers: dict[Task, Answer] = {}
+    for item in items:
+        answers[item.task] = Answer(p_yes=next(given), valid_mass=1.0, raw="")
+    _, checks = probing.measure_skills(2, "", answers, ["answers"])
+    figures = checks[1].figures
+    assert (checks[1].name, figures["items"], figures["questions"]) == ("answers", 6, 3)
+    assert figures["auc"]["value"] == pytest.approx(5.5 / 9)
+    assert figures["balanced_accuracy"]["value"] == pytest.approx(1 / 2)
+    assert figures["bias"]["value"] == pytest.approx(4 / 6 - 3 / 6)
+    assert (figures["pairs"], figures["good_above_poor"]["value"]) == (3, 0.5)
+    by_kind = {"refusal": 1.0, "evasion": 0.0, "question_again": 0.5}
+    assert figures["good_above_poor_by_kind"] == by_kind
+
+
+@pytest.mark.parametrize(
+    ("good", "poor", "share", "uses", "guesses"),
+    [
+        (0.9, 0.1, 1.0, ["ranking", "means", "thresholds"], False),
+        (0.1, 0.9, 0.0, [], True),
+        (0.7, 0.7, 0.5, [], True),
+    ],
+    ids=["perfect", "inverted", "constant"],
+)
+def test_only_a_judge_that_knows_answers_is_recommended_for_answer_relevancy(
+    good: float, poor: float, share: float, uses: list[Use], guesses: bool
+) -> None:
+    """All three know statements and relevance. The engine answers by the text of the sentence."""
+    script = {item.task.unit.text: good if item.answer else poor for item in answer_probes()}
+    judge = examinee(script)
+    answers = judge.ask(probing.list_questions(None, ["answers"]))
+    for item in probes():
+        answers[item.task] = Answer(p_yes=knows(item), valid_mass=1.0, raw="")
+    measured, checks = probing.measure_skills(32, "", answers)
+    figures = {check.name: check.figures for check in checks}
+    assert figures["answers"]["auc"]["value"] == share
+    assert figures["answers"]["good_above_poor"]["value"] == share
+    assert set(figures["answers"]["good_above_poor_by_kind"].values()) == {share}
+    assert ("guessing" in checks[3].finding) == guesses
+    assert "guessing" not in checks[1].finding + checks[2].finding
+    check = check_admission(measured, passes_plain_cases=True, required="ranking")
+    assert (check.status, check.figures["uses"]["answers"]) == ("ok" if uses else "failed", uses)
+    assert check.figures["uses"]["relevance"] == ["ranking", "means", "thresholds"]
+    assert "answer_relevancy: " in check.finding
+
+
+def test_answers_are_asked_of_judges_with_prompts_for_sentences() -> None:
+    """The reader has a prompt for statements only."""
+    tasks = {}
+    for name in ("reader", "qwen3-reranker", "lexical"):
+        tasks[name] = probing.find_probed_tasks(PromptWriter(prompts.load_profile(name)))
+    assert tasks == {
+        "reader": ("attribution",),
+        "qwen3-reranker": ("relevance", "answers"),
+        "lexical": ("attribution", "relevance", "answers"),
+    }

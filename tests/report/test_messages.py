@@ -149,7 +149,7 @@ def test_each_language_states_the_labels_as_the_report_does(
     [
         {"attribution": ()},
         {"attribution": ("ranking", "means"), "relevance": ("ranking", "means")},
-        {"attribution": ("ranking", "means"), "relevance": ()},
+        {"attribution": ("ranking", "means"), "relevance": (), "answers": ()},
     ],
 )
 def test_each_language_states_what_doctor_found(uses: dict[str, tuple[Use, ...]]) -> None:

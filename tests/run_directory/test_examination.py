@@ -18,6 +18,7 @@ from localjudge.report.html_page import page
 from localjudge.report.remarks import judge_lines, remarks
 from localjudge.report.summary_views import summary_values
 from localjudge.run_directory.examination import NOT_EXAMINED, Examination, remember_examination
+from localjudge.types import Use
 
 ROWS = [
     {
@@ -27,6 +28,7 @@ ROWS = [
         "response": "It rains.",
     }
 ]
+ANSWERED = [{"user_input": "Is it wet?", "response": "It is.", "retrieved_contexts": ["Rain."]}]
 UNFIT = Examination(uses={"attribution": (), "relevance": ()}, items=384)
 SAID = "not recommended for: ranking, means, thresholds (doctor, 384 items)"
 
@@ -47,9 +49,9 @@ Make = Callable[..., Run]
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
 
-    def run(name: str = "run", **options: Any) -> Run:
+    def run(name: str = "run", data: object = ROWS, **options: Any) -> Run:
         return localjudge.evaluate(
-            ROWS, out=tmp_path / name, engine=Model({}, default=0.9), **options
+            data, out=tmp_path / name, engine=Model({}, default=0.9), **options
         )
 
     return run
@@ -141,3 +143,25 @@ def test_an_unreadable_state_file_counts_as_not_examined(make: Make) -> None:
     file.unlink()
     file.mkdir()
     assert run.judge.examined == NOT_EXAMINED
+
+
+@pytest.mark.parametrize(
+    ("uses", "said", "is_old"),
+    [
+        ({"attribution": ["ranking"], "relevance": ["ranking"]}, "ranking (doctor", True),
+        ({"attribution": ["ranking"], "relevance": []}, "not relevance (doctor", True),
+        ({"attribution": ["ranking"], "answers": []}, "not answer_relevancy (doctor", False),
+    ],
+)
+def test_a_stored_examination_without_answers_is_readable(
+    make: Make, uses: dict[str, list[Use]], said: str, is_old: bool
+) -> None:
+    """Numbers of `answer_relevancy` then say that answers were not measured; others do not."""
+    stored = Examination.model_validate_json(json.dumps({"uses": uses, "items": 384}))
+    for metric in ("answer_relevancy", "faithfulness"):
+        run = make(metric, metrics=[metric], data=ANSWERED)
+        judge = run.manifest.judge
+        remember_examination(judge.engine, judge.judge, stored)
+        assert said in str(run.judge.examined)
+        told = any("examine the judge again" in remark for remark in remarks(run))
+        assert told == (is_old and metric == "answer_relevancy")
