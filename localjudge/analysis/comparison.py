@@ -247,7 +247,19 @@ class RunComparison(Record):
             tasks = catalog.list_tasks([built_in])
         changes = []
         for change in self.judge_changes:
-            if not only_rounds(change) and _concerns(change, metric, tasks):
+            part, _, name = change.ingredient.partition(".")
+            match part:
+                case "metrics" | "thresholds":
+                    concerns_metric = name == metric or name.startswith(f"{metric}.")
+                case "calibrations":  # they act through `thresholds`
+                    concerns_metric = False
+                case "segmenter":
+                    concerns_metric = True
+                case "judge" if name.startswith("special_tasks.") and tasks is not None:
+                    concerns_metric = name.split(".")[1] in tasks
+                case _:  # a metric without tasks asks no judge
+                    concerns_metric = tasks is None or bool(tasks)
+            if concerns_metric and not only_rounds(change):
                 changes.append(change)
         return tuple(changes)
 
@@ -277,18 +289,3 @@ class RunComparison(Record):
 
 _STATEMENTS = ("segmenter.", "metrics.")
 """Parts of a judge's identity that decide what is judged."""
-
-
-def _concerns(change: Difference, metric: str, tasks: frozenset[str] | None) -> bool:
-    """Return whether a difference of the judges can change a metric with these tasks."""
-    part, _, name = change.ingredient.partition(".")
-    match part:
-        case "metrics" | "thresholds":
-            return name == metric or name.startswith(f"{metric}.")
-        case "calibrations":  # they act through `thresholds`
-            return False
-        case "segmenter":
-            return True
-        case "judge" if name.startswith("special_tasks.") and tasks is not None:
-            return name.split(".")[1] in tasks
-    return tasks is None or bool(tasks)  # a metric without tasks asks no judge

@@ -60,11 +60,7 @@ def labels_in_words(counted: int, labelled: int) -> str:
     return numbered(counted, "label")
 
 
-def _write_briefly(mean: Mean) -> dict[str, Any]:
-    return {"mean": mean.mean, "ci95": mean.ci95}
-
-
-BriefMean = Annotated[Mean, PlainSerializer(_write_briefly)]
+BriefMean = Annotated[Mean, PlainSerializer(lambda mean: {"mean": mean.mean, "ci95": mean.ci95})]
 """A mean with two keys in JSON: by labels without the judge, or corrected by one annotator."""
 
 

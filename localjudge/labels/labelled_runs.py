@@ -190,7 +190,9 @@ def _read_question(
             keys[verdict_id] = key
             if key not in labels:
                 labels[key] = 1 if share > _TIE else 0
-                clusters[key] = _find_cluster(run, verdict_id.sample_id)
+                # Without groups, each sample is one.
+                sample_id = verdict_id.sample_id
+                clusters[key] = (run.cluster_of or {}).get(sample_id, sample_id)
         savings = _find_savings(run, frames_of_run, decisions)
         judges.append(JudgeAnswers(run, verdicts_at(run, keys), savings))
     _require_shared(runs, labels, clusters, judges)
@@ -262,13 +264,6 @@ def _decided_statements(
         for key, units in frame.by_key.items():
             if decisions.answers.get(key) or key in decisions.human:
                 yield key, frame.verdict_ids[units[0]]
-
-
-def _find_cluster(run: RunRecord, sample_id: str) -> str:
-    """Return the group of a sample. Without groups, each sample is one."""
-    if run.cluster_of is None:
-        return sample_id
-    return run.cluster_of.get(sample_id, sample_id)
 
 
 def _find_savings(

@@ -35,11 +35,10 @@ def match_sheet(
     """
     verdict_ids = first_verdicts(source.frames.values())
     texts = {key: verdict.text for key, verdict in source.verdicts(verdict_ids).items()}
-    labels = [label for label in sheet if label.human is not None]
-    _refuse_other_statements(source.directory, labels, texts)
-    damaged = _changed_texts(labels, texts)
+    damaged = _changed_texts(source.directory, sheet, texts)
     drawn, carried_over = _find_drawings(source.frames, sheet, len(verdict_ids), decisions)
     stored = {(row.key, row.annotator, row.adjudicated): row for row in decisions.rows}
+    values_of_sheets = {decision_values(row) for row in decisions.rows if row.way == "sheet"}
     when = now(precise=True)
     rows = []
     for label in sheet:
@@ -51,8 +50,13 @@ def match_sheet(
             statement = DrawnStatement(key=key, **verdict_ids[key]._asdict())
         last_row = stored.get((key, label.annotator or "", statement.adjudicated))
         is_empty = label.human is None and not label.when and not label.is_undecidable
-        if is_empty and not _from_sheet(last_row, statement.draw, decisions):
-            continue
+        if is_empty:
+            # It withdraws a label that a sheet gave, and no other.
+            if last_row is None or last_row.human not in (0, 1):
+                continue
+            wanted = decision_values(last_row.model_copy(update={"draw": statement.draw}))
+            if wanted not in values_of_sheets:
+                continue
         decision = _describe_label(label, last_row, when)
         rows.append(LabelRow(**vars(statement), text=texts[key], **decision))
     if not rows:
@@ -88,19 +92,6 @@ def _find_drawings(
     return drawn, carried_over
 
 
-def _refuse_other_statements(
-    directory: Path, labels: Sequence[SheetLabel], texts: Mapping[str, str]
-) -> None:
-    """Raise DataError for labels of statements that are not in the run in this directory."""
-    others = [label.place for label in labels if label.label_id not in texts]
-    if others:
-        raise DataError(
-            f"no statement in {directory} matches {len(others):,} "
-            f"of {numbered(len(labels), 'label')}: {', '.join(others[:_SHOWN])}",
-            hint="name the run that was labelled",
-        )
-
-
 def _describe_label(label: SheetLabel, stored: LabelRow | None, when: str) -> dict[str, Any]:
     """Return the decision of a row. An unchanged label of a sheet keeps its time."""
     way = "sheet"
@@ -121,19 +112,23 @@ def _describe_label(label: SheetLabel, stored: LabelRow | None, when: str) -> di
     }
 
 
-def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -> bool:
-    if last is None or last.human not in (0, 1):
-        return False
-    wanted = decision_values(last.model_copy(update={"draw": draw}))
-    return any(row.way == "sheet" and decision_values(row) == wanted for row in decisions.rows)
-
-
-def _changed_texts(labels: Sequence[SheetLabel], texts: Mapping[str, str]) -> list[SheetLabel]:
+def _changed_texts(
+    directory: Path, sheet: Sequence[SheetLabel], texts: Mapping[str, str]
+) -> list[SheetLabel]:
     """Return the labels with another text than their statement.
 
-    Raises DataError if it is the text of another statement: a column was sorted separately, so that
-    the label may belong to either.
+    Raises DataError for labels of statements that are not in the run in this directory, and if the
+    text is of another statement: a column was sorted separately, so that the label may belong to
+    either.
     """
+    labels = [label for label in sheet if label.human is not None]
+    others = [label.place for label in labels if label.label_id not in texts]
+    if others:
+        raise DataError(
+            f"no statement in {directory} matches {len(others):,} "
+            f"of {numbered(len(labels), 'label')}: {', '.join(others[:_SHOWN])}",
+            hint="name the run that was labelled",
+        )
     statements = set(map(_comparable, texts.values()))
     changed: list[SheetLabel] = []
     moved: list[SheetLabel] = []

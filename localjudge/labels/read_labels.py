@@ -81,7 +81,6 @@ def read_all_labels(
         labelled = LabelSource.of_run(labelled)
     stored = Decisions(stored_labels(labelled.directory))
     sheets, answers = _read_sheets(sources, annotator, stored)
-    _refuse_damaged_names([labels for labels, _ in sheets.values()], stored)
     decisions = stored
     read_at = datetime.now(UTC)
     signed: dict[str | Path, list[SheetLabel]] = {}
@@ -126,7 +125,10 @@ def read_all_labels(
 def _read_sheets(
     sources: Iterable[str | Path], annotator: str | None, stored: Decisions
 ) -> tuple[dict[str | Path, tuple[list[SheetLabel], list[str]]], dict[str | Path, set[_Answer]]]:
-    """Return the labels and remarks of each source that is a file, and its answers."""
+    """Return the labels and remarks of each source that is a file, and its answers.
+
+    Raises DataError for an annotator whose name is another one's, damaged by an encoding.
+    """
     sheets: dict[str | Path, tuple[list[SheetLabel], list[str]]] = {}
     answers: dict[str | Path, set[_Answer]] = {}
     for source in sources:
@@ -135,13 +137,8 @@ def _read_sheets(
             sheets[source] = (labels, remarks)
             named = _name_annotators(labels, source, annotator, stored)
             answers[source] = {_as_answer(label) for label in named if label.is_answered}
-    return sheets, answers
-
-
-def _refuse_damaged_names(sheets: Iterable[Sequence[SheetLabel]], stored: Decisions) -> None:
-    """Raise DataError for an annotator whose name is another one's, damaged by an encoding."""
     places: dict[str, str] = {}
-    for sheet in sheets:
+    for sheet, _ in sheets.values():
         for label in sheet:
             if label.annotator:
                 places.setdefault(clean(label.annotator), label.place)
@@ -153,6 +150,7 @@ def _refuse_damaged_names(sheets: Iterable[Sequence[SheetLabel]], stored: Decisi
                 f"{shorten_name(name)}, damaged by another encoding",
                 hint="correct the name in the column annotator, or save the sheet as UTF-8",
             )
+    return sheets, answers
 
 
 def _as_answer(label: SheetLabel) -> _Answer:

@@ -245,7 +245,7 @@ def _describe_results(
 
 
 def _describe_identity(run: RunRecord, title: str | None, messages: Messages) -> dict[str, Any]:
-    """Return what the certificate is about: run, data, judge and versions."""
+    """Return what the certificate is about: run, data and judge."""
     environment = run.manifest.environment
     name = run.directory.resolve().name
     sources = [Path(source).name for source in environment.sources]
@@ -268,36 +268,46 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
         "source_checksums": list(zip(sources, environment.source_sha256, strict=False)),
         "columns": columns,
         "data": run.manifest.data,
-        "judge": run.summary.judge,
-        "checksums": _list_checksums(run),
-        "caution": translate_caution(run.summary.judge, messages),
-        "examined": _describe_judge_tests(run, messages),
         "signature": run.summary.signature,
         "manifest_sha256": file_sha256(run.directory / MANIFEST),
         "origins": [describe_origin(origin, messages) for origin in run.origins],
-        "thresholds": list(_thresholds(run, messages)),
         "is_stopped": run.sampling.optional_stopping,
         "files": ", ".join(checked_files),
-        "versions": _list_versions(run),
+        **_describe_judge(run, messages),
     }
 
 
-def _describe_judge_tests(run: RunRecord, messages: Messages) -> str | None:
-    """Return what doctor recommends the judge for, None if a caution replaces it."""
-    examination = find_examination(run.manifest.judge)
+def _describe_judge(run: RunRecord, messages: Messages) -> dict[str, Any]:
+    """Return the judge with its tests and thresholds, and versions of packages and system.
+
+    `checksums` are those of the judge's model, without a name, or of each judge of a jury.
+    `examined` is what doctor recommends the judge for, None if a caution replaces it.
+    """
+    manifest = run.manifest
+    checksums = [("", run.summary.judge.sha256)]
+    if manifest.judge.jury:
+        jury = manifest.judge.jury.items()
+        checksums = [(name, member.engine.model_sha256) for name, member in jury]
+    examined: str | None = None
+    examination = find_examination(manifest.judge)
     if examination is not None:
-        return describe_examination(examination, messages)
-    if run.judge.examined is None:
-        return None
-    return messages.plain("examined.not_yet")
-
-
-def _list_checksums(run: RunRecord) -> list[tuple[str, str | None]]:
-    """Return the sha256 of the judge's model without a name, or of each judge of a jury."""
-    jury = run.manifest.judge.jury
-    if not jury:
-        return [("", run.summary.judge.sha256)]
-    return [(name, member.engine.model_sha256) for name, member in jury.items()]
+        examined = describe_examination(examination, messages)
+    elif run.judge.examined is not None:
+        examined = messages.plain("examined.not_yet")
+    host = manifest.environment.host
+    versions = list(manifest.judge.versions.items())
+    if "python" in host:
+        versions.append(("Python", str(host["python"])))
+    if "system" in host:
+        versions.append((str(host["system"]), str(host.get("machine", ""))))
+    return {
+        "judge": run.summary.judge,
+        "checksums": checksums,
+        "caution": translate_caution(run.summary.judge, messages),
+        "examined": examined,
+        "thresholds": list(_thresholds(run, messages)),
+        "versions": versions,
+    }
 
 
 def _thresholds(run: RunRecord, messages: Messages) -> Iterator[str]:
@@ -359,17 +369,6 @@ def _slice_rows(run: RunRecord, by: str, messages: Messages) -> Iterator[dict[st
                 "interval": translate_interval(quoted.ci95, messages),
                 "basis": basis,
             }
-
-
-def _list_versions(run: RunRecord) -> list[tuple[str, str]]:
-    """Return the versions of the packages, of Python and of the system."""
-    host = run.manifest.environment.host
-    versions = list(run.manifest.judge.versions.items())
-    if "python" in host:
-        versions.append(("Python", str(host["python"])))
-    if "system" in host:
-        versions.append((str(host["system"]), str(host.get("machine", ""))))
-    return versions
 
 
 def list_commands(run: RunRecord, name: str, how: CertificateOptions) -> Iterator[str]:

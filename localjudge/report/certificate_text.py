@@ -1,7 +1,7 @@
 """Sentences of the certificate in its language."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from localjudge import model_registry
 from localjudge.labels.annotator_agreement import Agreement
@@ -21,12 +21,11 @@ from localjudge.words import percent, signed, signed_difference, three_digits
 Limits = tuple[float, float] | None
 
 
-class LabelCheck(NamedTuple):
-    """What the last verification says about a file of labels. `is_covered`: about all its rows."""
+LabelCheck = dict[str, str | bool]
+"""What the last verification says about a file of labels.
 
-    sentence: str
-    remarks: str
-    is_covered: bool
+It has a `sentence` and `remarks`. `is_covered`: it is about all rows of the file.
+"""
 
 
 def describe_samples(run: RunRecord, messages: Messages) -> str:
@@ -256,11 +255,8 @@ def describe_label_check(
     if not total:
         return []
     if verified is None or not verified.rows:
-        return [
-            LabelCheck(
-                messages.plain("certificate.labels_unverified", n=total, file=file), "", False
-            )
-        ]
+        sentence = messages.plain("certificate.labels_unverified", n=total, file=file)
+        return [{"sentence": sentence, "remarks": "", "is_covered": False}]
     day = verified.when[:10]
     sentence = messages.plain(
         "certificate.labels_verified", n=verified.rows, total=total, file=file, day=day
@@ -273,4 +269,4 @@ def describe_label_check(
         remarks.append(messages.plain("certificate.labels_first"))
     else:
         remarks.append(messages.plain("certificate.labels_again", day=str(verified.first)[:10]))
-    return [LabelCheck(sentence, " ".join(remarks), not added)]
+    return [{"sentence": sentence, "remarks": " ".join(remarks), "is_covered": not added}]

@@ -208,9 +208,6 @@ def _describe_change(
     judges: tuple[float | None, ...] = (None, None, None)
     if judged:
         judges = (judged.before, judged.after, judged.difference)
-    reasons = list(_explain_undecided(change, messages))
-    if outcome != "undecided":
-        reasons = []
     return {
         "name": name,
         "sentence": sentence,
@@ -222,29 +219,29 @@ def _describe_change(
         "after": judges[1],
         "judges_difference": translate_difference(judges[2], None, messages)[0],
         "is_expected": change.judged != change.scores,
-        "reasons": [*reasons, *_describe_levels(name, change, messages)],
+        "reasons": list(_reasons(name, change, outcome, messages)),
         "obstacles": list(comparison.obstacles(name).values()),
     }
 
 
-def _explain_undecided(change: MetricChange, messages: Messages) -> Iterator[str]:
-    """Yield why labels do not decide a difference, if they are missing or disputed."""
+def _reasons(
+    name: str, change: MetricChange, outcome: Outcome, messages: Messages
+) -> Iterator[str]:
+    """Yield why labels do not decide a difference, the means of A and B, and why labels give none.
+
+    The means are in the metric's words.
+    """
     corrected = change.corrected
-    if corrected is None:
-        return
-    sides = (corrected.counts_before, corrected.counts_after)
-    if corrected.unsettled:
-        yield messages.plain("difference.disputed", n=corrected.unsettled)
-    elif change.is_withheld and None in sides and not corrected.is_joint:
-        yield messages.plain("difference.one_sided")
-    elif change.is_withheld:
-        yield messages.plain("difference.few_labels", n=corrected.labelled)
-    elif corrected.has_gaps:
-        yield messages.plain("difference.gaps", n=corrected.passed_over)
-
-
-def _describe_levels(name: str, change: MetricChange, messages: Messages) -> Iterator[str]:
-    """Yield the means of A and B in the metric's words, and why labels give none."""
+    if outcome == "undecided" and corrected:
+        sides = (corrected.counts_before, corrected.counts_after)
+        if corrected.unsettled:
+            yield messages.plain("difference.disputed", n=corrected.unsettled)
+        elif change.is_withheld and None in sides and not corrected.is_joint:
+            yield messages.plain("difference.one_sided")
+        elif change.is_withheld:
+            yield messages.plain("difference.few_labels", n=corrected.labelled)
+        elif corrected.has_gaps:
+            yield messages.plain("difference.gaps", n=corrected.passed_over)
     levels: CorrectedDifference | ScoreChanges | None = change.headline
     key = "difference.levels_by_labels"
     if levels is None or levels.before is None:

@@ -79,7 +79,11 @@ def look_at(labels: int, statements: int, planned: int | None = None) -> Look:
     Of 63 labels, 50 count for 300 statements, and all for 63. If 60 labels were `planned`, these 60
     count, with an ordinary interval, and the next look is at 120.
     """
-    looks = _looks(planned)
+    looks: Sequence[tuple[int, float, float]] = LOOKS_WITHOUT_PLAN
+    if planned is not None and planned < MIN_PLANNED_LABELS:
+        raise ValueError(f"a plan needs {MIN_PLANNED_LABELS} labels, got {planned}")
+    if planned is not None:
+        looks = [(factor * planned, error, last) for factor, error, last in LOOKS_WITH_PLAN]
     if labels >= statements:
         last_errors = [last_error for count, _, last_error in looks if count >= statements]
         last_errors.append(looks[-1][2])
@@ -92,12 +96,3 @@ def look_at(labels: int, statements: int, planned: int | None = None) -> Look:
         reached = labels_at_look
         confidence = 1 - error
     return Look(reached, statements, confidence)
-
-
-def _looks(planned: int | None) -> Sequence[tuple[int, float, float]]:
-    """Return the looks in order: labels, error, and error as the last look."""
-    if planned is None:
-        return LOOKS_WITHOUT_PLAN
-    if planned < MIN_PLANNED_LABELS:
-        raise ValueError(f"a plan needs {MIN_PLANNED_LABELS} labels, got {planned}")
-    return [(factor * planned, error, last_error) for factor, error, last_error in LOOKS_WITH_PLAN]
