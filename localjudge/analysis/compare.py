@@ -17,6 +17,7 @@ from typing import Literal
 
 from localjudge.analysis.comparison import (
     ComparedSlice,
+    CorrectedDifference,
     MetricChange,
     RunComparison,
     SampleChange,
@@ -25,14 +26,14 @@ from localjudge.analysis.comparison import (
     SliceChange,
     SlicedChanges,
     VerdictChanges,
+    withholds_difference,
 )
 from localjudge.analysis.corrected_change import (
     Clusters,
-    CorrectedDifference,
     correct_difference,
-    withholds_difference,
+    correct_jointly,
+    join_frames,
 )
-from localjudge.analysis.joint_labels import correct_jointly, join_frames
 from localjudge.analysis.pairing import (
     ComparedRun,
     Pairs,

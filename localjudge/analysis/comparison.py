@@ -11,8 +11,9 @@ RunComparison ── samples: SharedSamples      how many pairs, by which key
 
 from typing import Literal
 
-from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.pairing import UnitChange
+from localjudge.labels.corrected_mean import NO_SHARE, labels_in_words
+from localjudge.labels.labelled_units import LabelCounts, are_too_many
 from localjudge.metrics import catalog
 from localjudge.run_directory.differences import Difference, judges_differ, only_rounds
 from localjudge.stats.interval import Mean, NoMean
@@ -44,6 +45,104 @@ class ScoreChanges(Record):
     worsened: int
     tied: int
     smallest_detectable: float | None
+
+
+class CorrectedDifference(Record):
+    """Corrected means of the same samples in both runs, and their difference with its interval.
+
+    Of the shared `statements`, `labelled` have a label; `labels` count, in at least `clusters`
+    samples or groups. Both runs use the same `look`, with an equal number of labels unless all
+    statements have one. `counts_before` and `counts_after` are all labels of the statements of each
+    run; `own_labels` of the new run's were made in it. Statements that were `passed_over` have no
+    label, but later ones of their drawing do. Disagreements are handled as in
+    `CorrectedMean`. `annotators` have labelled one of the statements. `remark` explains a missing
+    interval. More labels count at the `next_look`. `planned` labels were to be read first, None
+    without a plan. `is_joint`: the statements were drawn from both runs together, by what each
+    changes in the difference. `uncounted` ones change nothing and are never drawn, so that there
+    are no means with any of them. `half_width_of_all` is then the expected half width if every
+    statement had a label.
+    """
+
+    before: float | None = None
+    after: float | None = None
+    difference: float | None = None
+    ci95: tuple[float, float] | None = None
+    labels_before: int = 0
+    labels_after: int = 0
+    labels: int = 0
+    labelled: int = 0
+    look: int = 0
+    next_look: int | None = None
+    planned: int | None = None
+    half_width_of_all: float | None = None
+    unsettled: int = 0
+    statements: int = 0
+    uncounted: int = 0
+    clusters: int = 0
+    counts_before: LabelCounts | None = None
+    counts_after: LabelCounts | None = None
+    own_labels: int = 0
+    passed_over_before: int = 0
+    passed_over_after: int = 0
+    annotators: int = 0
+    is_joint: bool = False
+    remark: str | None = None
+
+    @property
+    def passed_over(self) -> int:
+        return self.passed_over_before + self.passed_over_after
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether too many of the drawn statements of a run have no label to decide a gate."""
+        before = are_too_many(self.passed_over_before, self.counts_before)
+        return before or are_too_many(self.passed_over_after, self.counts_after)
+
+    @property
+    def contradiction(self) -> str | None:
+        """How the labels of a run contradict its judge, if they do."""
+        for counts in (self.counts_after, self.counts_before):
+            if counts and counts.contradiction:
+                return counts.contradiction
+        return None
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the new run has labels, made in it or drawn from its statements."""
+        return self.own_labels > 0 or self.labels_after > 0
+
+    @property
+    def waiting(self) -> str | None:
+        """Which labels do not count yet, and when they will, or None."""
+        if self.labels >= self.labelled or self.next_look is None:
+            return None
+        more = numbered(self.next_look - self.labelled, "more label")
+        return (
+            f"{self.in_words} count; the interval is computed again at planned numbers only: "
+            f"{more} to reach {self.next_look:,}"
+        )
+
+    @property
+    def in_words(self) -> str:
+        """`50 labels`, or `50 of 63 labels` between two looks."""
+        return labels_in_words(self.labels, self.labelled)
+
+
+def withholds_difference(
+    corrected: CorrectedDifference | None, whole: CorrectedDifference | None
+) -> bool:
+    """Return whether labels without an interval keep the judges' difference from being quoted.
+
+    `corrected` is the difference of a slice, and `whole` the one of the runs.
+    """
+    if whole is None or (corrected and corrected.ci95):
+        return False
+    if whole.contradiction:
+        return True
+    remark = whole.remark
+    if corrected:
+        remark = corrected.remark
+    return remark != NO_SHARE and whole.is_labelled
 
 
 class SampleChange(Record):

@@ -3,17 +3,23 @@
 Labels match statements by the text shown to the annotator, so a label of A also counts for the same
 statement of B. A run uses only labels drawn from its statements
 (`localjudge.labels.matched_labels`), or all if every statement has one.
+
+Other labels are of the statements of both runs together. These are drawn by what each adds to the
+difference (`localjudge.labels.difference_frame`), so their labels correct the difference and not
+the mean of a run. They are stored in the directory of both runs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from localjudge.labels.corrected_mean import NO_SHARE, find_obstacle, labels_in_words
+import numpy as np
+
+from localjudge.analysis.comparison import CorrectedDifference
+from localjudge.labels.corrected_mean import find_obstacle
+from localjudge.labels.difference_frame import DifferenceFrame, half_width_of_all_labels
 from localjudge.labels.labelled_units import (
-    LabelCounts,
     LabelledUnits,
-    are_too_many,
     count_labels,
     find_planned,
     label_units,
@@ -22,6 +28,7 @@ from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
+    corrected_change,
     corrected_difference,
     covering,
     prediction_powered,
@@ -30,109 +37,10 @@ from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Mean
 from localjudge.stats.paired import paired_difference
 from localjudge.stats.planned_looks import MIN_PLANNED_LABELS, Look, look_at
-from localjudge.types import Record
 from localjudge.words import call, numbered
 
 Clusters = Mapping[str, int]
 """Number of the cluster of each sample, from 0."""
-
-
-class CorrectedDifference(Record):
-    """Corrected means of the same samples in both runs, and their difference with its interval.
-
-    Of the shared `statements`, `labelled` have a label; `labels` count, in at least `clusters`
-    samples or groups. Both runs use the same `look`, with an equal number of labels unless all
-    statements have one. `counts_before` and `counts_after` are all labels of the statements of each
-    run; `own_labels` of the new run's were made in it. Statements that were `passed_over` have no
-    label, but later ones of their drawing do. Disagreements are handled as in
-    `CorrectedMean`. `annotators` have labelled one of the statements. `remark` explains a missing
-    interval. More labels count at the `next_look`. `planned` labels were to be read first, None
-    without a plan. `is_joint`: the statements were drawn from both runs together
-    (`localjudge.analysis.joint_labels`), by what each changes in the difference. `uncounted` ones
-    change nothing and are never drawn, so that there are no means with any of them.
-    `half_width_of_all` is then the expected half width if every statement had a label.
-    """
-
-    before: float | None = None
-    after: float | None = None
-    difference: float | None = None
-    ci95: tuple[float, float] | None = None
-    labels_before: int = 0
-    labels_after: int = 0
-    labels: int = 0
-    labelled: int = 0
-    look: int = 0
-    next_look: int | None = None
-    planned: int | None = None
-    half_width_of_all: float | None = None
-    unsettled: int = 0
-    statements: int = 0
-    uncounted: int = 0
-    clusters: int = 0
-    counts_before: LabelCounts | None = None
-    counts_after: LabelCounts | None = None
-    own_labels: int = 0
-    passed_over_before: int = 0
-    passed_over_after: int = 0
-    annotators: int = 0
-    is_joint: bool = False
-    remark: str | None = None
-
-    @property
-    def passed_over(self) -> int:
-        return self.passed_over_before + self.passed_over_after
-
-    @property
-    def has_gaps(self) -> bool:
-        """Whether too many of the drawn statements of a run have no label to decide a gate."""
-        before = are_too_many(self.passed_over_before, self.counts_before)
-        return before or are_too_many(self.passed_over_after, self.counts_after)
-
-    @property
-    def contradiction(self) -> str | None:
-        """How the labels of a run contradict its judge, if they do."""
-        for counts in (self.counts_after, self.counts_before):
-            if counts and counts.contradiction:
-                return counts.contradiction
-        return None
-
-    @property
-    def is_labelled(self) -> bool:
-        """Whether the new run has labels, made in it or drawn from its statements."""
-        return self.own_labels > 0 or self.labels_after > 0
-
-    @property
-    def waiting(self) -> str | None:
-        """Which labels do not count yet, and when they will, or None."""
-        if self.labels >= self.labelled or self.next_look is None:
-            return None
-        more = numbered(self.next_look - self.labelled, "more label")
-        return (
-            f"{self.in_words} count; the interval is computed again at planned numbers only: "
-            f"{more} to reach {self.next_look:,}"
-        )
-
-    @property
-    def in_words(self) -> str:
-        """`50 labels`, or `50 of 63 labels` between two looks."""
-        return labels_in_words(self.labels, self.labelled)
-
-
-def withholds_difference(
-    corrected: CorrectedDifference | None, whole: CorrectedDifference | None
-) -> bool:
-    """Return whether labels without an interval keep the judges' difference from being quoted.
-
-    `corrected` is the difference of a slice, and `whole` the one of the runs.
-    """
-    if whole is None or (corrected and corrected.ci95):
-        return False
-    if whole.contradiction:
-        return True
-    remark = whole.remark
-    if corrected:
-        remark = corrected.remark
-    return remark != NO_SHARE and whole.is_labelled
 
 
 def correct_difference(
@@ -368,3 +276,109 @@ def _explain_adding_labels(
         f"{shared:,} of the {labels} of {other_name} are for statements of {name}, "
         f"but were not drawn from it; to use them: `{read}`, then `{label}` for the rest"
     )
+
+
+def join_frames(
+    before: UnitFrame, after: UnitFrame, clusters_before: Clusters, clusters_after: Clusters
+) -> DifferenceFrame:
+    """Return the statements of a metric on the pairs of both runs.
+
+    The clusters are those of `correct_difference`.
+    """
+    return DifferenceFrame(before.among(clusters_before), after.among(clusters_after))
+
+
+def correct_jointly(
+    frame: DifferenceFrame,
+    matched: MatchedLabels,
+    clusters_before: Clusters,
+    clusters_after: Clusters,
+) -> CorrectedDifference | None:
+    """Return the difference corrected by labels drawn from both runs, None without labels.
+
+    `frame` may be a part of the statements that were drawn from.
+    """
+    decisions = matched.decisions
+    keys = frame.by_key.keys() & decisions.human.keys()
+    if not keys:
+        return None
+    corrected = CorrectedDifference(
+        is_joint=True,
+        counts_before=count_labels(frame.before, decisions.human),
+        counts_after=count_labels(frame.after, decisions.human),
+        own_labels=len(keys),
+        annotators=decisions.count_annotators(keys),
+        passed_over_after=len(frame.by_key.keys() & matched.passed_over),
+        statements=len(frame.by_key),
+        uncounted=frame.uncounted,
+    )
+    obstacle = find_obstacle([matched], [frame], keys)
+    if obstacle:
+        return corrected.model_copy(update=obstacle)
+    drawings = []
+    for drawing in matched.drawings[frame.metric]:
+        drawings.append([drawn for drawn in drawing if drawn.key in frame.by_key])
+    people = []
+    for human in decisions.by_annotator(keys).values():
+        people.append(label_units(frame, human, drawings, matched.planned))
+    first = people[0]
+    update: dict[str, Any] = {
+        "labels_before": len(first.counted & frame.before.by_key.keys()),
+        "labels_after": len(first.counted & frame.after.by_key.keys()),
+        "labels": len(first.counted),
+        "labelled": len(first.labelled),
+        "look": first.look.labels,
+        "next_look": first.look.next,
+        "planned": len(find_planned(frame, matched.planned, first.labelled)) or None,
+    }
+    if first.counted:
+        changes = []
+        for units in people:
+            changes.append(_estimate_joint_change(frame, units, clusters_before, clusters_after))
+        update |= describe_change(changes, first.look, len(first.counted))
+        update |= _estimate_means(frame, people, update["difference"])
+        update["half_width_of_all"] = half_width_of_all_labels(frame, first.units)
+    return corrected.model_copy(update=update)
+
+
+def _estimate_joint_change(
+    frame: DifferenceFrame,
+    labelled: LabelledUnits,
+    clusters_before: Clusters,
+    clusters_after: Clusters,
+) -> Mean:
+    """Return the difference by one annotator's labels.
+
+    If every statement that changes the difference has one, it is the difference of the samples.
+    """
+    units = labelled.units
+    if not labelled.is_complete:
+        return corrected_change(units, frame.signs, frame.shares, labelled.look.confidence)
+    before, after = frame.shares_of_samples(units.human)
+    return subtract_shares(before, after, clusters_before, clusters_after)
+
+
+def _estimate_means(
+    frame: DifferenceFrame, people: Iterable[LabelledUnits], difference: float
+) -> dict[str, Any]:
+    """Return the mean of each run by the labels, at this difference.
+
+    Returns {} if a statement could not be drawn, because it changes no difference, or if all labels
+    are of one run.
+    """
+    if frame.uncounted:
+        return {}
+    means: list[float] = []
+    for labelled in people:
+        units = labelled.units
+        drawn = np.divide(
+            units.drawn, frame.weights, out=np.zeros_like(units.drawn), where=frame.weights > 0
+        )
+        for weights in frame.weights_of_runs():
+            of_run = units._replace(weights=weights, drawn=weights * drawn)
+            if not of_run.labelled.any():
+                return {}
+            means.append(prediction_powered(of_run, None).mean)
+    before = sum(means) / len(means) - difference / 2
+    before = min(max(before, 0.0, -difference), 1.0, 1.0 - difference)
+    return {"before": before, "after": before + difference}

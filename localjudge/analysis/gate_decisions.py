@@ -19,8 +19,13 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from localjudge.analysis.comparison import ComparedSlice, Obstacle, RunComparison, SliceChange
-from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.comparison import (
+    ComparedSlice,
+    CorrectedDifference,
+    Obstacle,
+    RunComparison,
+    SliceChange,
+)
 from localjudge.analysis.gates import Gate
 from localjudge.analysis.slices import Slice
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from rich.text import Text
 
 from localjudge.analysis.comparison import (
+    CorrectedDifference,
     MetricChange,
     Obstacle,
     RunComparison,
@@ -16,7 +17,6 @@ from localjudge.analysis.comparison import (
     SliceChange,
     SlicedChanges,
 )
-from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.difference_outcome import count_missing_labels
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.metrics import catalog

@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.analysis.check import Check, check
-from localjudge.analysis.comparison import MetricChange, RunComparison, ScoreChanges
-from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.comparison import (
+    CorrectedDifference,
+    MetricChange,
+    RunComparison,
+    ScoreChanges,
+)
 from localjudge.analysis.difference_outcome import Outcome, decide_difference
 from localjudge.errors import InputError
 from localjudge.judging.verify_labels import check_joint_labels

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from localjudge.analysis.comparison import MetricChange, RunComparison
-from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.comparison import CorrectedDifference, MetricChange, RunComparison
 from localjudge.analysis.difference_outcome import (
     Outcome,
     can_be_corrected,

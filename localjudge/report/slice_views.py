@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 
-from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.comparison import CorrectedDifference
 from localjudge.analysis.slices import Slice, Slices
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.report.remarks import ALWAYS_VALID, judge_lines, select_metrics

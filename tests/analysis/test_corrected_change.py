@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from localjudge import Run
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
-from localjudge.analysis.comparison import MetricChange
-from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.comparison import CorrectedDifference, MetricChange
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.comparison_views import change_remarks, comparison_view
 from localjudge.report.html_page import page

@@ -12,8 +12,7 @@ import localjudge
 from localjudge import InputError, Run, RunPair
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare, join_statements
-from localjudge.analysis.comparison import MetricChange
-from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.comparison import CorrectedDifference, MetricChange
 from localjudge.analysis.difference_outcome import count_missing_labels
 from localjudge.analysis.gate_decisions import count_labels_to_decide
 from localjudge.labels.difference_frame import DifferenceFrame, labels_to_detect
