@@ -143,6 +143,7 @@ class RunPair:
         title: str | None = None,
         language: Language = "en",
         gates: Sequence[str] = (),
+        by: str | None = None,
     ) -> Certificate:
         """Write one printable page on the difference, as `Run.certificate` does on a mean.
 
@@ -150,7 +151,7 @@ class RunPair:
         """
         comparison = ComparisonDirectory.open(self.directory)
         return write_difference_certificate(
-            comparison, file, title=title, language=language, gates=gates
+            comparison, file, title=title, language=language, gates=gates, by=by
         )
 
     @check_arguments

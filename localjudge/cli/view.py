@@ -337,9 +337,6 @@ def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
     if comparison is None:
         run = RunRecord.open(directory, check=False)
         certificate = write_certificate(run, file, **how)
-    elif how.pop("by"):
-        hint = f"omit --by, or name one run: {comparison.run_path}"
-        raise InputError("the certificate of a difference has no slices", hint=hint)
     else:
         certificate = write_difference_certificate(comparison, file, **how)
     if as_json:

@@ -365,7 +365,7 @@ def _slice_rows(run: RunRecord, by: str, messages: Messages) -> Iterator[dict[st
                 "value": value,
                 "metric": name,
                 "samples": part.samples,
-                "mean": quoted.mean,
+                "mean": messages.number(quoted.mean),
                 "interval": translate_interval(quoted.ci95, messages),
                 "basis": basis,
             }

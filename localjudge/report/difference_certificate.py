@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.analysis.check import Check, check
+from localjudge.analysis.compare import compare
 from localjudge.analysis.comparison import (
     CorrectedDifference,
     MetricChange,
     RunComparison,
     ScoreChanges,
+    SliceChange,
 )
 from localjudge.analysis.difference_outcome import Outcome, decide_difference
 from localjudge.errors import InputError
@@ -43,8 +45,14 @@ from localjudge.report.messages import Messages
 from localjudge.run_directory.comparison_directory import COMPARISON, ComparisonDirectory
 from localjudge.run_directory.directory import LOCK
 from localjudge.run_directory.files import VERIFICATION, VerifiedLabels
-from localjudge.run_directory.label_rows import LABELS, LabelRow, label_file
+from localjudge.run_directory.label_rows import (
+    LABELS,
+    LabelRow,
+    label_file,
+    planned_statements,
+)
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import NO_VALUE
 from localjudge.types import Language
 from localjudge.words import as_typed
 
@@ -68,10 +76,11 @@ def write_difference_certificate(
     language: Language = "en",
     when: str | None = None,
     gates: Sequence[str] = (),
+    by: str | None = None,
 ) -> Certificate:
     """Write the certificate of two finished runs, also of altered ones, and return it.
 
-    Arguments and errors as in `write_certificate`.
+    Arguments and errors as in `write_certificate`; slices are of the data of B.
     """
     path = Path(out).expanduser()
     runs: list[RunRecord] = []
@@ -85,7 +94,7 @@ def write_difference_certificate(
         hint = "name another file for the certificate"
         raise InputError(f"{path} is a file of the comparison", hint=hint)
     messages = Messages(language)
-    how: CertificateOptions = {"title": title, "language": language, "gates": gates}
+    how: CertificateOptions = {"title": title, "language": language, "gates": gates, "by": by}
     values = _values(comparison, runs, messages, how)
     return write_values(path, "difference.html", values, messages, when)
 
@@ -109,7 +118,7 @@ def _values(
         problems += [f"{letter}: {problem}" for problem in side["problems"]]
     after = sides[1]
     result: dict[str, Any] = {"changes": [], "decisions_of_gates": (), "gates": [], "samples": ""}
-    result["is_corrected"] = False
+    result |= {"is_corrected": False, "slices": [], "column": how["by"]}
     label_checks: list[LabelCheck] = []
     if not problems:
         labels = check_joint_labels(comparison)
@@ -118,7 +127,9 @@ def _values(
     if not problems:
         with as_typed():
             checked = check(runs[1], gates=list(how["gates"]), baseline=runs[0])
-        result = _describe_difference(checked, messages)
+        result |= _describe_difference(checked, messages)
+        if how["by"] is not None:
+            result["slices"] = list(_slice_rows(runs, how["by"], messages))
     name = comparison.path.resolve().name
     return {
         **result,
@@ -197,17 +208,6 @@ def _describe_change(
     if outcome == "undecided" and quoted.mean is None:
         key = "difference.not_decided"
     sentence = messages.plain(key, metric=name, difference=difference, interval=interval)
-    basis = messages.plain("certificate.judge_only")
-    if outcome in ("better", "worse") and change.headline is None:
-        basis = messages.plain("certificate.without_judge")
-    if change.headline:
-        labels = messages.plain("labels.count", n=change.headline.labels)
-        people = messages.plain("difference.people", n=change.headline.annotators)
-        given = messages.plain("difference.labels_of", labels=labels, people=people)
-        basis = messages.plain("certificate.corrected", labels=given)
-    elif change.is_withheld and change.corrected:
-        count = max(change.corrected.labelled, change.corrected.own_labels)
-        basis = messages.plain("certificate.by_labels", n=count)
     judged = change.judged
     judges: tuple[float | None, ...] = (None, None, None)
     if judged:
@@ -215,7 +215,7 @@ def _describe_change(
     return {
         "name": name,
         "sentence": sentence,
-        "basis": basis,
+        "basis": _describe_basis(name, change, messages),
         "difference": difference,
         "interval": interval,
         "compared": change.compared,
@@ -226,6 +226,44 @@ def _describe_change(
         "reasons": list(_reasons(name, change, outcome, messages)),
         "obstacles": list(comparison.obstacles(name).values()),
     }
+
+
+def _describe_basis(name: str, change: SliceChange, messages: Messages) -> str:
+    """Return what a difference is based on: the judge, labels, or no judge."""
+    if change.headline:
+        labels = messages.plain("labels.count", n=change.headline.labels)
+        people = messages.plain("difference.people", n=change.headline.annotators)
+        given = messages.plain("difference.labels_of", labels=labels, people=people)
+        return messages.plain("certificate.corrected", labels=given)
+    if change.is_withheld and change.corrected:
+        count = max(change.corrected.labelled, change.corrected.own_labels)
+        return messages.plain("certificate.by_labels", n=count)
+    if not catalog.is_judged(name):
+        return messages.plain("certificate.without_judge")
+    return messages.plain("certificate.judge_only")
+
+
+def _slice_rows(runs: Sequence[RunRecord], by: str, messages: Messages) -> Iterator[dict[str, Any]]:
+    """Yield the quoted difference of each metric in each slice by a column of the data of B."""
+    changes = compare(*runs, moved=0, by=by).by
+    assert changes is not None
+    for part in changes.slices:
+        value = part.value
+        if value is None:
+            value = NO_VALUE
+        for name, change in part.metrics.items():
+            quoted = change.quoted
+            difference, interval = translate_difference(quoted.mean, quoted.ci95, messages)
+            if change.is_equal:
+                interval = "-"
+            yield {
+                "value": value,
+                "metric": name,
+                "samples": change.compared,
+                "mean": difference,
+                "interval": interval,
+                "basis": _describe_basis(name, change, messages),
+            }
 
 
 def _reasons(
@@ -291,4 +329,14 @@ def _describe_labels(
         "last": days[-1],
         "agreement": agreement and describe_agreement(agreement, messages),
         "files": files,
+        "plan": _describe_plan(label_file(comparison.path).rows, messages),
     }
+
+
+def _describe_plan(rows: Sequence[LabelRow], messages: Messages) -> str:
+    """Return how many joint labels were planned before the first was read, and how many exist."""
+    labelled = len(Decisions(rows).human)
+    if not planned_statements(rows):
+        return messages.plain("difference.unplanned", labelled=labelled)
+    planned = max(row.planned or 0 for row in rows)
+    return messages.plain("difference.planned", planned=planned, labelled=labelled)

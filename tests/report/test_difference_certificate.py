@@ -36,7 +36,7 @@ def pair(tmp_path: Path) -> RunPair:
     for number in range(40):
         texts = {"user_input": f"Why {number}?", "retrieved_contexts": [SECRET]}
         answers = {"old": f"Wrong {number}.", "new": f"Right {number}."}
-        rows.append({"id": f"q{number}", **texts, **answers})
+        rows.append({"id": f"q{number}", "unit": f"unit {number % 2}", **texts, **answers})
     how: dict[str, Any] = {
         "mapping": {"response": "new"},
         "metrics": ["faithfulness"],
@@ -90,6 +90,34 @@ def test_certificate_has_difference_labels_verification_and_commands(
     assert again in page
     assert SECRET not in page
     assert page == text(pair, gates=["faithfulness.delta>=0.5"])
+
+
+def test_certificate_has_slices_and_the_planned_number_of_labels(
+    pair: RunPair, text: Text, tmp_path: Path
+) -> None:
+    """Two units of 20 pairs, all labelled by a sheet of 80 rows: 0 against 1 in each."""
+    assert "planned" not in text(pair)
+    sheet = pair.label(tmp_path / "sheet.jsonl", sample=80, annotator="ann")
+    rows = [json.loads(line) for line in sheet.read_text().splitlines()]
+    for row in rows:
+        row["human"] = int(row["text"].startswith("Right"))
+    sheet.write_text("\n".join(map(json.dumps, rows)))
+    pair.read_labels(sheet)
+    page = text(pair, by="unit")
+    assert "Slices by unit" in page
+    for unit in ("unit 0", "unit 1"):
+        assert re.search(rf"{unit} ?faithfulness ?20 ?\+1.000", page), page
+    assert page.count("corrected by 40 labels of 1 person") == 2
+    assert "certificate again.html --by unit" in page
+    assert "80 labels; statements with a label: 80" in page
+    with pytest.raises(InputError, match="ward"):
+        text(pair, by="ward")
+
+
+def test_labels_by_keys_have_no_planned_number(pair: RunPair, text: Text) -> None:
+    label(pair, 30)
+    assert "no number of labels was planned" in text(pair)
+    assert "statements with a label: 30" in text(pair)
 
 
 def test_labels_have_a_box_for_each_of_their_files(pair: RunPair, text: Text) -> None:
@@ -307,7 +335,7 @@ def test_means_are_those_of_the_screen_and_by_labels_where_they_give_them(
     page = text(pair)
     assert "By the labels, without intervals: A: in an average answer, about 0 % of the" in page
     assert "B: in an average answer, about 100 % of the" in page
-    assert "80 of 80 statements can change the difference" in page
+    assert "80 of 80 different statements can change the difference" in page
     assert str(pair.directory) not in page
     for side in ("old", "new"):
         assert f"sha256 of {side}/manifest.json" in page
