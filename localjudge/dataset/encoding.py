@@ -8,8 +8,8 @@
 
 Most bytes above 0x7F of a damaged UTF-8 text are valid, and few of a text in another encoding.
 
-    bytes ──encodings──> readings ──letters, signs──> readings in a language
-          ──function words──> the reading, if the others agree or have clearly fewer
+    bytes ──encodings──> texts ──letters, signs──> texts in a language
+          ──function words──> the text, if the others agree or have clearly fewer
 
 `B3` is ł in Windows-1250 and ³ in Windows-1252: `Termin min¹³` is in no language. Where two
 languages remain, their function words count; where these do not decide, there is no answer.
@@ -154,7 +154,7 @@ def decoding_errors(encoding: str) -> str:
     return "strict"
 
 
-class _Reading(NamedTuple):
+class _DecodedText(NamedTuple):
     """A text as one encoding reads it.
 
     `marks` counts the characters beyond ASCII that a language may have: letters, and signs between
@@ -178,21 +178,21 @@ class _Alphabet(NamedTuple):
 
 def guess_encoding(data: bytes) -> str | None:
     """Return the encoding of the bytes, or None if they do not decide."""
-    readings = {reading.encoding: reading for reading in _read(data)}
-    found: list[tuple[str, _Reading]] = []
+    texts = {decoded.encoding: decoded for decoded in _decode(data)}
+    found: list[tuple[str, _DecodedText]] = []
     for language, alphabet in _alphabets().items():
         for encoding in alphabet.encodings:
-            reading = readings.get(encoding)
-            if reading and _coverage(reading, alphabet.letters) >= _MIN_COVERAGE:
-                found.append((language, reading))
+            decoded = texts.get(encoding)
+            if decoded and _coverage(decoded, alphabet.letters) >= _MIN_COVERAGE:
+                found.append((language, decoded))
     if not found:
         return _guess_asian(data)
-    if len({reading.text for _, reading in found}) == 1:
+    if len({decoded.text for _, decoded in found}) == 1:
         return found[0][1].encoding
     return _choose_by_words(found)
 
 
-def _read(data: bytes) -> Iterator[_Reading]:
+def _decode(data: bytes) -> Iterator[_DecodedText]:
     """Yield what the bytes say in each encoding in which all of them are characters."""
     encodings: dict[str, None] = {}
     for alphabet in _alphabets().values():
@@ -205,18 +205,18 @@ def _read(data: bytes) -> Iterator[_Reading]:
         yield _describe(encoding, text)
 
 
-def _choose_by_words(found: Sequence[tuple[str, _Reading]]) -> str | None:
-    """Return the encoding of the reading with clearly the most function words, or None.
+def _choose_by_words(found: Sequence[tuple[str, _DecodedText]]) -> str | None:
+    """Return the encoding of the text with clearly the most function words, or None.
 
-    It needs no more of them than a reading that covers its language less well, and Windows-1252 no
+    It needs no more of them than a text that covers its language less well, and Windows-1252 no
     more than encodings of systems before Windows, if the text is more than capitals and signs.
     """
-    ranked: list[tuple[int, float, bool, _Reading]] = []
-    for language, reading in found:
-        hits = sum(reading.words[word] for word in _function_words(language))
-        coverage = _coverage(reading, _alphabets()[language].letters)
-        is_frequent = reading.encoding == WINDOWS_1252 and reading.has_small_letters
-        ranked.append((hits, coverage, is_frequent, reading))
+    ranked: list[tuple[int, float, bool, _DecodedText]] = []
+    for language, decoded in found:
+        hits = sum(decoded.words[word] for word in _function_words(language))
+        coverage = _coverage(decoded, _alphabets()[language].letters)
+        is_frequent = decoded.encoding == WINDOWS_1252 and decoded.has_small_letters
+        ranked.append((hits, coverage, is_frequent, decoded))
     most, best_coverage, is_frequent, best = max(ranked, key=lambda candidate: candidate[:3])
     for hits, coverage, _, rival in ranked:
         covers_less = most >= _MIN_WORDS and coverage < best_coverage
@@ -229,12 +229,12 @@ def _choose_by_words(found: Sequence[tuple[str, _Reading]]) -> str | None:
     return best.encoding
 
 
-def _coverage(reading: _Reading, letters: frozenset[str]) -> float:
+def _coverage(decoded: _DecodedText, letters: frozenset[str]) -> float:
     """Return the share of the characters beyond ASCII that the language writes so."""
-    total = reading.marks.total() + reading.fine + reading.odd
+    total = decoded.marks.total() + decoded.fine + decoded.odd
     if not total:
         return 1.0
-    return (reading.fine + sum(reading.marks[letter] for letter in letters)) / total
+    return (decoded.fine + sum(decoded.marks[letter] for letter in letters)) / total
 
 
 def _guess_asian(data: bytes) -> str | None:
@@ -260,7 +260,7 @@ def _guess_asian(data: bytes) -> str | None:
     return ranked[0]
 
 
-def _describe(encoding: str, text: str) -> _Reading:
+def _describe(encoding: str, text: str) -> _DecodedText:
     words = Counter[str]()
     marks = Counter[str]()
     fine = 0
@@ -289,7 +289,7 @@ def _describe(encoding: str, text: str) -> _Reading:
             odd += 1
         else:
             fine += 1
-    return _Reading(encoding, text, words, marks, fine, odd, is_small)
+    return _DecodedText(encoding, text, words, marks, fine, odd, is_small)
 
 
 def _script(letter: str) -> str:

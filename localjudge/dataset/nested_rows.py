@@ -121,14 +121,10 @@ def _are_columns(values: Mapping[str, Any], texts: Collection[str]) -> bool:
         if isinstance(value, list | tuple) and not last_turn(value):
             return True
         has_objects = has_objects or isinstance(value, Mapping)
-    return has_objects and all(map(_is_numbered, values.values()))
-
-
-def _is_numbered(column: Any) -> bool:
-    """Return whether a column is an object by row number."""
-    if not isinstance(column, Mapping):
-        return False
-    return all(str(key).isdecimal() for key in column)
+    for column in values.values():
+        if not isinstance(column, Mapping) or not all(str(key).isdecimal() for key in column):
+            return False
+    return has_objects
 
 
 def _find_rows(values: Mapping[str, Any], columns: Iterable[str]) -> list[Any] | None:

@@ -59,24 +59,19 @@ def room_in_address_space() -> int | None:
 def room_in_groups(group: str) -> int | None:
     """Return the least free memory of a control group (version 2) and its parents."""
     here = _CGROUPS / group.lstrip("/")
-    rooms = []
+    rooms: list[int] = []
     for folder in (here, *here.parents):
-        if folder.is_relative_to(_CGROUPS):
-            rooms.append(_room(folder))
-    return min((room for room in rooms if room is not None), default=None)
-
-
-def _room(group: Path) -> int | None:
-    limit = _lines(group / "memory.max")
-    used = _lines(group / "memory.current")
-    if not used or limit in ([], ["max"]):
-        return None
-    cached = 0
-    for line in _lines(group / "memory.stat"):
-        name, size = line.split()
-        if name in ("active_file", "inactive_file"):
-            cached += int(size)
-    return max(0, int(limit[0]) - int(used[0]) + cached)
+        limit = _lines(folder / "memory.max")
+        used = _lines(folder / "memory.current")
+        if not folder.is_relative_to(_CGROUPS) or not used or limit in ([], ["max"]):
+            continue
+        cached = 0
+        for line in _lines(folder / "memory.stat"):
+            name, size = line.split()
+            if name in ("active_file", "inactive_file"):
+                cached += int(size)
+        rooms.append(max(0, int(limit[0]) - int(used[0]) + cached))
+    return min(rooms, default=None)
 
 
 def _lines(file: str | Path) -> list[str]:
