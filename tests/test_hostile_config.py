@@ -12,13 +12,14 @@ import pytest
 
 import localjudge
 from localjudge import InputError
-from localjudge.analysis.check import check
 from localjudge.analysis.gates import parse_gate
 from localjudge.config import KEYS, read_config
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.stored_data import read_run_settings
-from localjudge.report.ci import UNFINISHED_MARKDOWN, unfinished
-from localjudge.run_directory.directory import MANIFEST
+from localjudge.report.ci import unfinished
+
+UNFINISHED_MARKDOWN = "## localjudge: the run did not finish\n"
+MANIFEST = "manifest.json"
 
 ROW = {"id": "a", "retrieved_contexts": ["x", "y"], "reference_contexts": ["x"]}
 CONFIG_FILE = {
@@ -79,7 +80,7 @@ def refusal_of_config() -> str:
         run = localjudge.evaluate(
             **{"out": "run"} | config.evaluation, engine=localjudge.ScriptedEngine({})
         )
-        check(run, **config.checks)
+        run.check(**config.checks)
     except InputError as refused:
         return str(refused)
     return ""

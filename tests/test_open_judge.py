@@ -10,7 +10,6 @@ import pytest
 
 import localjudge
 from localjudge import InputError, Judge, ScriptedEngine
-from localjudge.judging.verify import verify_run as verify
 from localjudge.run_directory import reuse
 from localjudge.types import VerdictRequest
 
@@ -81,7 +80,7 @@ def test_a_run_reuses_the_answers_of_the_open_judge_and_says_so(
         "asked": 1,
         "reused": {"an open judge": 2},
     }
-    assert verify(run, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
+    assert run.verify(engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
 
 
 def test_a_run_may_override_settings_of_the_open_judge(

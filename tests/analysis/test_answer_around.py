@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed
 
 from localjudge import Run
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.read_labels import LabelsRead, read_labels
+from localjudge.labels.read_labels import LabelsRead
 from localjudge.report.label_views import row_view
-from localjudge.report.sample_views import sample_view
+from localjudge.report.terminal import show
 from tests.analysis.conftest import written
 from tests.conftest import ScriptedRun
-from tests.report.conftest import printed
 
 ANSWER = "😀 It rained in May.\nThis is less than 20 %. Snow fell \x1b[2J too."
 ROWS: list[dict[str, Any]] = [
@@ -74,27 +74,31 @@ def test_the_sheet_marks_the_statement_and_reading_ignores_it(
         "😀 It rained in May.\n>>> This is less than 20 %. <<< Snow fell \x1b[2J too."
     )
     changed = [{**row, "answer": "other", "human": 1} for row in sheet]
-    assert read_labels(run, written(tmp_path / "new.jsonl", *changed), "ann") == LabelsRead(
+    assert run.read_labels(written(tmp_path / "new.jsonl", *changed), "ann") == LabelsRead(
         new=len(rows)
     )
     for row in changed:
         del row["answer"]
-    assert read_labels(run, written(tmp_path / "old.jsonl", *changed), "ann") == LabelsRead(
+    assert run.read_labels(written(tmp_path / "old.jsonl", *changed), "ann") == LabelsRead(
         known=len(rows)
     )
 
 
-def test_the_terminal_marks_the_statement_in_the_answer(scripted_run: ScriptedRun) -> None:
+def test_the_terminal_marks_the_statement_in_the_answer(
+    scripted_run: ScriptedRun, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Without colours by brackets.
 
     The answer is shown once, and its control characters are visible.
     """
     row = map_rows(scripted_run("run", ROWS, {}, metrics=["faithfulness"]))[STATEMENT]
-    lines = [line.strip() for line in printed(row_view(row, 0, 1, {})).splitlines()]
+    show(*row_view(row, 0, 1, {}))
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     at = lines.index("response    😀 It rained in May.")
     assert lines[at + 1] == "[[This is less than 20 %.]] Snow fell \\x1b[2J too."
     shown = {**row, "response": ANSWER}
-    assert printed(row_view(shown, 0, 1, {})).count("It rained in May.") == 1
+    show(*row_view(shown, 0, 1, {}))
+    assert capsys.readouterr().out.count("It rained in May.") == 1
 
 
 def test_the_answer_around_a_statement_is_no_part_of_its_key(scripted_run: ScriptedRun) -> None:
@@ -165,7 +169,10 @@ def test_a_label_of_other_citations_is_not_read(scripted_run: ScriptedRun) -> No
 
 @pytest.mark.parametrize("ids", [("doc-7", "doc-9"), ("2", "1"), (None, "doc-9")])
 def test_a_context_is_shown_with_the_id_that_a_citation_names(
-    scripted_run: ScriptedRun, tmp_path: Path, ids: tuple[str | None, str]
+    scripted_run: ScriptedRun,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    ids: tuple[str | None, str],
 ) -> None:
     """Of contexts with the ids 2 and 1, the first one is cited as [2]."""
     contexts: list[Any] = []
@@ -182,11 +189,12 @@ def test_a_context_is_shown_with_the_id_that_a_citation_names(
     supported = Labelling(run, "ann", DrawingOptions(metrics=["faithfulness"])).rows
     cited = Labelling(run, "ann", DrawingOptions(metrics=["citation_support"])).rows
     assert [row["context_ids"] for row in (*supported, *cited)] == [None] * 2 + [list(ids)] * 2
-    assert f"context 2, id {ids[1]}" in printed(row_view(cited[0], 0, 2, {}))
+    show(*row_view(cited[0], 0, 2, {}))
+    assert f"context 2, id {ids[1]}" in capsys.readouterr().out
     write_sheet(tmp_path / "sheet.csv", cited)
     sheet = (tmp_path / "sheet.csv").read_text(encoding="utf-8-sig")
     assert f"[2, id {ids[1]}] {TOWNS[1]}" in sheet
-    assert f"(id {ids[1]}) {TOWNS[1]}" in printed(sample_view(run, "towns"))
+    assert f"(id {ids[1]}) {TOWNS[1]}" in printed("show", run, "towns")
 
 
 def test_a_label_of_contexts_with_other_ids_is_not_read(scripted_run: ScriptedRun) -> None:

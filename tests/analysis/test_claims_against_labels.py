@@ -1,27 +1,23 @@
 """Nothing claims what the labels deny: gates, headlines and slices of runs with labels of 0."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from command_line import printed, printed_lines
 
 from localjudge import Run
-from localjudge.analysis.check import check
 from localjudge.analysis.slices import slices
-from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE, quote_mean
+from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE
 from localjudge.labels.labelled_units import LabelCounts
-from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.ci import run_markdown
-from localjudge.report.overview import overview
-from localjudge.report.sentences import two_means_view
-from localjudge.report.slice_views import slices_view
-from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.stats.agreement import mcnemar_test
 from localjudge.stats.distributions import clopper_pearson
 from localjudge.stats.interval import mean_interval
 from tests.analysis.conftest import label
 from tests.conftest import ScriptedRun
-from tests.report.conftest import print_lines
+from tests.report.conftest import PageReader
 
 METRIC = "faithfulness"
 
@@ -57,9 +53,9 @@ def test_nineteen_labels_of_zero_pass_no_gate(lenient_run: Callable[..., Run]) -
     """
     run = lenient_run()
     gate = f"{METRIC}>=0.6"
-    assert check(run, gates=[gate]).passed
+    assert run.check([gate]).passed
     label(run, never, 19)
-    [decision] = check(run, gates=[gate]).decisions
+    [decision] = run.check([gate]).decisions
     assert (decision.outcome, decision.passed, decision.value, decision.ci95) == (
         "undecided",
         False,
@@ -69,7 +65,7 @@ def test_nineteen_labels_of_zero_pass_no_gate(lenient_run: Callable[..., Run]) -
     assert (decision.labels, decision.labels_needed) == (19, 20)
     assert "19 labels, 20 needed" in decision.reason
     assert "0 of 19 labelled statements" in decision.reason
-    labels = read_run_labels(run)
+    labels = run.labels
     assert labels is not None
     counts = labels.corrected[METRIC].counts
     assert counts is not None
@@ -84,31 +80,32 @@ def test_nineteen_labels_of_zero_pass_no_gate(lenient_run: Callable[..., Run]) -
 
 def test_every_view_says_what_nineteen_labels_say(lenient_run: Callable[..., Run]) -> None:
     run = label(lenient_run(), never, 19)
-    result = check(run, gates=[f"{METRIC}>=0.6"])
+    result = run.check([f"{METRIC}>=0.6"])
     says = "0 of 19 labelled statements are supported by the documents"
-    table = summary_view(run)
-    assert print_lines(table)[0].startswith(f"{METRIC}: the labels contradict the judge: 0 of 19 ")
-    assert [row[:4] for row in table.rows] == [
-        (METRIC, "-", "-", "19"),
-        ("  judge only", "1.000", "0.912 - 1.000", ""),
-        ("  labels only", "0.000", "-", "19"),
+    lines = printed_lines("show", run, "--worst", "0", width=200)
+    assert lines[0].startswith(f"{METRIC}: the labels contradict the judge: 0 of 19 ")
+    table = lines.index(next(line for line in lines if line.startswith(f"{METRIC} ")))
+    assert [line.split()[:5] for line in lines[table : table + 3]] == [
+        [METRIC, "-", "-", "19", "40"],
+        ["judge", "only", "1.000", "0.912", "-"],
+        ["labels", "only", "0.000", "-", "19"],
     ]
-    values = summary_values(run)["metrics"][METRIC]
+    values = json.loads(printed("show", run, "--json"))["metrics"][METRIC]
     assert values["headline"] == {"mean": None, "ci95": None, "basis": "too few labels"}
     assert says in values["labels_say"]
     assert says in run_markdown(run, result)
-    [metric] = overview(run, result)["finding"]
-    assert says in metric["sentence"]
-    assert "100 %" not in metric["sentence"]
+    page = PageReader(run.report().read_text(encoding="utf-8")).text
+    finding = " ".join(page.partition("Samples")[0].split())
+    assert says in finding
+    assert "about 100 %" not in finding
     assert run[METRIC].headline.mean is None
-    assert two_means_view(run).notes == []
 
 
 def test_a_slice_of_nine_samples_uses_all_its_labels(lenient_run: Callable[..., Run]) -> None:
     """All 18 statements of nine samples say 0: mean 0, Clopper's and Pearson's limits of 0 of 9."""
     run = lenient_run()
     label(run, never, 80)
-    [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
+    [decision] = run.check([f"{METRIC}[unit=ward]>=0.6"]).decisions
     assert (decision.outcome, decision.value, decision.corrected) == ("fail", 0, True)
     assert decision.ci95 == clopper_pearson(0, 9)
     ward = next(part for part in slices(run, "unit").slices if part.value == "ward").corrected[
@@ -122,7 +119,7 @@ def test_a_labelled_slice_is_decided_although_other_statements_were_passed_over(
 ) -> None:
     run = lenient_run()
     label(run, lambda text: 0 if int(text.split()[4]) < 9 else "?", 80)
-    [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
+    [decision] = run.check([f"{METRIC}[unit=ward]>=0.6"]).decisions
     assert (decision.outcome, decision.value, decision.labels) == ("fail", 0, 18)
 
 
@@ -130,14 +127,14 @@ def test_a_slice_with_a_missing_label_decides_nothing(lenient_run: Callable[...,
     """17 of 18 statements of nine samples have a label; the last is needed: nine are too few."""
     run = lenient_run()
     label(run, lambda text: "?" if text.startswith("Fact 1 of sample 3 ") else 0, 80)
-    [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
+    [decision] = run.check([f"{METRIC}[unit=ward]>=0.6"]).decisions
     assert (decision.outcome, decision.value, decision.labels, decision.labels_needed) == (
         "undecided",
         None,
         17,
         18,
     )
-    shown = "\n".join(print_lines(slices_view(run, slices(run, "unit"))))
+    shown = printed("show", run, "--by", "unit")
     assert "17 labels, 18 needed" in shown
     assert "0 of 17 labelled statements" in " ".join(shown.split())
 
@@ -147,7 +144,7 @@ def test_a_slice_without_a_label_decides_nothing_in_a_labelled_run(
 ) -> None:
     run = lenient_run()
     label(run, lambda text: "?" if int(text.split()[4]) < 9 else 0, 80)
-    [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
+    [decision] = run.check([f"{METRIC}[unit=ward]>=0.6"]).decisions
     assert (decision.outcome, decision.passed, decision.value, decision.labels) == (
         "undecided",
         False,
@@ -161,10 +158,10 @@ def test_scores_that_stopped_a_run_do_not_hide_its_labels(lenient_run: Callable[
     label(run, never, 50)
     stopped = lenient_run("stopped", until=[f"{METRIC}>=0.6"])
     (stopped.directory / "labels.jsonl").write_bytes((run.directory / "labels.jsonl").read_bytes())
-    labels = read_run_labels(stopped)
+    labels = stopped.labels
     assert labels is not None
     assert labels.corrected[METRIC].remark == BY_SCORES
-    [decision] = check(stopped, gates=[f"{METRIC}>=0.6"]).decisions
+    [decision] = stopped.check([f"{METRIC}>=0.6"]).decisions
     assert (decision.outcome, decision.value) == ("undecided", None)
 
 
@@ -173,9 +170,9 @@ def test_gates_on_a_difference_do_not_ignore_labels(lenient_run: Callable[..., R
     before = lenient_run("before")
     after = lenient_run("after")
     gate = f"{METRIC}.delta>=-0.2"
-    assert check(after, gates=[gate], baseline=before).passed
+    assert after.check([gate], baseline=before).passed
     label(after, never, 15)
-    [decision] = check(after, gates=[gate], baseline=before).decisions
+    [decision] = after.check([gate], baseline=before).decisions
     assert (decision.outcome, decision.passed, decision.value) == ("undecided", False, None)
     assert "the labels contradict the judge" in decision.reason
 
@@ -195,11 +192,11 @@ def test_labels_that_cannot_correct_a_metric_leave_the_judge(scripted_run: Scrip
     agreeing = label(
         scripted_run("agreeing", rows, {}, metrics=["context_precision"]), lambda _: 1, 15
     )
-    [decision] = check(agreeing, gates=[gate]).decisions
+    [decision] = agreeing.check([gate]).decisions
     assert (decision.outcome, decision.corrected) == ("pass", False)
     assert NO_SHARE in decision.reason
     denying = label(scripted_run("denying", rows, {}, metrics=["context_precision"]), never, 15)
-    [decision] = check(denying, gates=[gate]).decisions
+    [decision] = denying.check([gate]).decisions
     assert (decision.outcome, decision.value) == ("undecided", None)
 
 
@@ -240,11 +237,11 @@ def test_a_metric_without_a_headline_counts_labels_of_one() -> None:
 
 def test_a_run_without_labels_is_as_before(lenient_run: Callable[..., Run]) -> None:
     run = lenient_run()
-    headline = quote_mean(run.summary.metrics[METRIC], None)
+    headline = run[METRIC].headline
     interval = mean_interval([1.0] * 40)
     assert (headline.mean, headline.ci95, headline.basis) == (1.0, interval.ci95, "judge")
-    assert summary_view(run).titles == []
-    assert "labels_say" not in summary_values(run)["metrics"][METRIC]
+    assert printed_lines("show", run)[0].startswith("metric ")
+    assert "labels_say" not in json.loads(printed("show", run, "--json"))["metrics"][METRIC]
 
 
 def test_a_gate_can_name_a_column_with_an_equals_sign(scripted_run: ScriptedRun) -> None:
@@ -259,7 +256,7 @@ def test_a_gate_can_name_a_column_with_an_equals_sign(scripted_run: ScriptedRun)
         for n in range(40)
     ]
     run = scripted_run("run", rows, {}, metrics=[METRIC])
-    [decision] = check(run, gates=[f"{METRIC}[a=b=x=y]>=0.6"]).decisions
+    [decision] = run.check([f"{METRIC}[a=b=x=y]>=0.6"]).decisions
     assert (decision.outcome, decision.samples) == ("pass", 40)
 
 
@@ -276,8 +273,8 @@ def test_skipped_statements_of_a_slice_leave_its_gate_undecided(
         return 1
 
     label(run, say, 80)
-    decisions = check(run, gates=[f"{METRIC}>=0.2", f"{METRIC}[unit=ward]>=0.2"]).decisions
+    decisions = run.check([f"{METRIC}>=0.2", f"{METRIC}[unit=ward]>=0.2"]).decisions
     assert [decision.outcome for decision in decisions] == ["pass", "undecided"]
-    corrected = read_run_labels(run)
+    corrected = run.labels
     assert corrected is not None
     assert not corrected.is_incomplete

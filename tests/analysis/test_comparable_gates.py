@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run, ScriptedEngine
-from localjudge.analysis.check import check
-from localjudge.analysis.compare import compare
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.config import read_config
 from tests.conftest import ScriptedRun
@@ -41,7 +39,7 @@ def rows(texts: dict[str, str], count: int = 60, **columns: Any) -> list[dict[st
 
 
 def decided(run: Run, baseline: Run, gate: str = GATE, **rules: Any) -> GateDecision:
-    [decision] = check(run, gates=[gate], baseline=baseline, **rules).decisions
+    [decision] = run.check([gate], baseline=baseline, **rules).decisions
     return decision
 
 
@@ -221,7 +219,7 @@ def test_python_and_suites_take_the_option(scripted_run: ScriptedRun, tmp_path: 
         read_config(file)
     people: Any = ["people"]
     with pytest.raises(InputError, match="allow_different"):
-        check(after, gates=[GATE], baseline=before, allow_different=people)
+        after.check([GATE], baseline=before, allow_different=people)
 
 
 def test_a_report_with_allowed_differences_is_verified(scripted_run: ScriptedRun) -> None:
@@ -230,4 +228,4 @@ def test_a_report_with_allowed_differences_is_verified(scripted_run: ScriptedRun
     after.report(baseline=before, gates=[GATE], allow_different=["questions"])
     engine = ScriptedEngine({}, default=1.0)
     assert after.verify(engine=engine).report.problem is None
-    assert compare(before, after).obstacles("faithfulness").keys() == {"questions"}
+    assert after.compare(before).obstacles("faithfulness").keys() == {"questions"}

@@ -6,7 +6,6 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.compare import compare
-from localjudge.analysis.comparison import MetricChange, ScoreChanges
 from localjudge.analysis.pairing import UnitChange
 from localjudge.run_directory.differences import judges_differ
 from localjudge.stats.paired import paired_difference, smallest_detectable_difference
@@ -30,21 +29,23 @@ NEW = {"C two.": 0.3, "B one.": 0.4}
 """Scores 1, 1/2, 1/2 and 1."""
 
 
-def scores(change: MetricChange) -> ScoreChanges:
+def scores(change: Any) -> Any:
     assert change.scores is not None
     return change.scores
 
 
 @pytest.fixture
-def changed(scripted_run: ScriptedRun) -> MetricChange:
+def changed(scripted_run: ScriptedRun) -> Any:
     rows = [A, B, C, D]
-    return compare(scripted_run("old", rows, BASELINE), scripted_run("new", rows, NEW)).metrics[
-        "context_recall"
-    ]
+    return (
+        scripted_run("new", rows, NEW)
+        .compare(scripted_run("old", rows, BASELINE))
+        .metrics["context_recall"]
+    )
 
 
 def test_differences_are_new_minus_baseline_with_the_interval_of_the_pairs(
-    changed: MetricChange,
+    changed: Any,
 ) -> None:
     """Differences +1/2, -1/2, +1/2, 0: mean 1/8.
 
@@ -58,7 +59,7 @@ def test_differences_are_new_minus_baseline_with_the_interval_of_the_pairs(
     assert change.smallest_detectable == smallest_detectable_difference(expected)
 
 
-def test_verdict_flips_are_counted_and_tested_over_samples(changed: MetricChange) -> None:
+def test_verdict_flips_are_counted_and_tested_over_samples(changed: Any) -> None:
     """Up: "A two.", "C one."; down: "B one."; eight verdicts on four samples."""
     assert changed.verdicts is not None
     assert (changed.verdicts.paired, changed.verdicts.up, changed.verdicts.down) == (8, 2, 1)
@@ -74,7 +75,7 @@ def test_samples_that_share_a_document_are_compared_by_document(scripted_run: Sc
     rows = [row(str(number), f"Sentence {number}.", document=number % 2) for number in range(4)]
     old = scripted_run("old", rows, {"Sentence 0.": 0.0, "Sentence 2.": 0.0}, cluster_by="document")
     new = scripted_run("new", rows, {"Sentence 1.": 0.0}, cluster_by="document")
-    change = compare(old, new).metrics["context_recall"]
+    change = new.compare(old).metrics["context_recall"]
     expected = paired_difference([0, 1, 0, 1], [1, 0, 1, 1], clusters=[0, 1, 0, 1])
     assert scores(change).ci95 == (expected.low, expected.high)
     assert (scores(change).clusters, scores(change).method) == (2, "clustered skewness-adjusted t")
@@ -98,7 +99,7 @@ def test_groups_that_differ_are_a_warning(
     ]
     old = scripted_run("old", rows, {}, **before)
     new = scripted_run("new", rows, {}, cluster_by="topic")
-    comparison = compare(old, new)
+    comparison = new.compare(old)
     assert [warning in words for words in comparison.warnings] == [True]
     assert scores(comparison.metrics["context_recall"]).clusters == clusters
 
@@ -110,7 +111,7 @@ def test_most_changed_samples_come_first_with_their_changed_sentences(
     rows = [A, B, D]
     old = scripted_run("old", rows, {"A two.": 0.1, "B one.": 0.2, "B two.": 0.3})
     new = scripted_run("new", rows, {})
-    moved = compare(old, new).metrics["context_recall"].moved
+    moved = new.compare(old).metrics["context_recall"].moved
     assert [(sample.sample_id, sample.before, sample.after) for sample in moved] == [
         ("b", 0, 1),
         ("a", 0.5, 1),
@@ -118,10 +119,10 @@ def test_most_changed_samples_come_first_with_their_changed_sentences(
     assert moved[1].units == (
         UnitChange(text="A two.", before=0, after=1, p_before=0.1, p_after=1.0),
     )
-    assert compare(old, new, moved=1).metrics["context_recall"].moved == moved[:1]
+    assert new.compare(old, moved=1).metrics["context_recall"].moved == moved[:1]
 
 
-def test_of_equal_changes_losses_come_first(changed: MetricChange) -> None:
+def test_of_equal_changes_losses_come_first(changed: Any) -> None:
     """Samples a and c gain 1/2, b loses 1/2."""
     assert [sample.sample_id for sample in changed.moved] == ["b", "a", "c"]
 
@@ -137,7 +138,7 @@ def test_a_sentence_that_only_one_run_judged_is_listed_without_a_counterpart(
         "old", question("Both.", "Old."), {"Old.": 0.0}, metrics=["context_relevancy"]
     )
     new = scripted_run("new", question("Both.", "New."), {}, metrics=["context_relevancy"])
-    change = compare(old, new).metrics["context_relevancy"]
+    change = new.compare(old).metrics["context_relevancy"]
     assert [(unit.text, unit.before, unit.after) for unit in change.moved[0].units] == [
         ("New.", None, 1),
         ("Old.", 0, None),
@@ -191,14 +192,14 @@ def test_units_are_matched_by_text(
         {"Two.": 0.0, **({"One.": 0.0} if expected == (1, 0, 1) else {})},
         metrics=[metric],
     )
-    verdicts = compare(before, after).metrics[metric].verdicts
+    verdicts = after.compare(before).metrics[metric].verdicts
     assert (verdicts and (verdicts.paired, verdicts.unpaired, verdicts.down)) == expected
 
 
 def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> None:
     """Only the baseline has a, only the new run d; c is undefined in one run, b failed in one."""
     old = scripted_run("old", [A, B, C, E], {"B one.": "broken"}, max_failed=1)
-    comparison = compare(old, scripted_run("new", [B, {**C, "reference": ""}, D, E], {}))
+    comparison = scripted_run("new", [B, {**C, "reference": ""}, D, E], {}).compare(old)
     change = comparison.metrics["context_recall"]
     assert (change.compared, change.unpaired, change.unscored) == (1, 2, 2)
     samples = comparison.samples
@@ -233,7 +234,7 @@ def test_unpaired_samples_are_reported_with_the_means_of_all(scripted_run: Scrip
     """
     script = {"A one.": 0.0, "A two.": 0.0, "B one.": 0.0}
     old = scripted_run("old", [A, B, C], script)
-    comparison = compare(old, scripted_run("new", [B, C, D, E], script))
+    comparison = scripted_run("new", [B, C, D, E], script).compare(old)
     [warning] = comparison.warnings
     numbers = (
         "1 of 3 .* 2 of 4 .* 2 pairs.* baseline: context_recall 0.500.* run: context_recall 0.875"
@@ -244,7 +245,7 @@ def test_unpaired_samples_are_reported_with_the_means_of_all(scripted_run: Scrip
 
 def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun, tmp_path: Path) -> None:
     run = scripted_run("run", [A, B], BASELINE)
-    comparison = compare(run, run)
+    comparison = run.compare(run)
     change = comparison.metrics["context_recall"]
     assert (scores(change).difference, scores(change).tied, change.moved, comparison.warnings) == (
         0.0,
@@ -259,15 +260,15 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun, tmp_path: 
 def test_another_judge_is_a_warning_and_another_metric_is_not(scripted_run: ScriptedRun) -> None:
     rows = [{**A, "user_input": "Why?"}]
     old = scripted_run("old", rows, {})
-    comparison = compare(old, scripted_run("new", rows, {}, threshold=0.75))
+    comparison = scripted_run("new", rows, {}, threshold=0.75).compare(old)
     changes = [
         (change.ingredient, change.before, change.after) for change in comparison.judge_changes
     ]
     assert changes == [("threshold", 0.5, 0.75)]
     assert any("the judges differ (threshold)" in warning for warning in comparison.warnings)
-    comparison = compare(
-        old, scripted_run("more", rows, {}, metrics=["context_recall", "context_precision"])
-    )
+    comparison = scripted_run(
+        "more", rows, {}, metrics=["context_recall", "context_precision"]
+    ).compare(old)
     assert (comparison.judge_changes, comparison.warnings, [*comparison.metrics]) == (
         (),
         (),
@@ -306,6 +307,6 @@ def test_other_judges_are_named_in_a_few_words(ingredients: list[str], words: st
 def test_runs_of_other_data_are_compared_with_a_warning(
     scripted_run: ScriptedRun, other: dict[str, Any], warning: str, compared: bool
 ) -> None:
-    comparison = compare(scripted_run("old", [A], {}), scripted_run("new", [other], {}))
+    comparison = scripted_run("new", [other], {}).compare(scripted_run("old", [A], {}))
     assert any(warning in words for words in comparison.warnings)
     assert any(change.scores for change in comparison.metrics.values()) == compared

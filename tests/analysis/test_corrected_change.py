@@ -2,41 +2,39 @@ import json
 import random
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from command_line import printed_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run
-from localjudge.analysis.check import check
-from localjudge.analysis.compare import compare
-from localjudge.analysis.comparison import CorrectedDifference, MetricChange
 from localjudge.labels.run_labels import read_run_labels
-from localjudge.report.comparison_views import change_remarks, comparison_view
-from localjudge.report.html_page import page
-from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
+from localjudge.report.comparison_views import change_remarks
+from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.stats.paired import paired_difference
 from localjudge.words import signed
 from tests.analysis.conftest import label, label_words
 from tests.analysis.labelled_runs import METRIC, make_run, truth
 from tests.conftest import ScriptedRun
-from tests.report.conftest import print_lines
+
+LABELS = "labels.jsonl"
 
 
-def change(before: Run, after: Run) -> MetricChange:
-    return compare(before, after).metrics[METRIC]
+def change(before: Run, after: Run) -> Any:
+    return after.compare(before).metrics[METRIC]
 
 
-def corrected(before: Run, after: Run) -> CorrectedDifference:
+def corrected(before: Run, after: Run) -> Any:
     found = change(before, after).corrected
     assert found is not None
     return found
 
 
 def interval(before: Run, after: Run) -> tuple[float, float]:
-    limits = corrected(before, after).ci95
-    assert limits is not None
-    return limits
+    low, high = corrected(before, after).ci95
+    return low, high
 
 
 def other(number: int) -> str:
@@ -90,11 +88,11 @@ def test_labels_of_nine_samples_decide_a_difference_only_if_all_statements_have_
     mean = corrected(before, after)
     assert (mean.ci95, both.headline) == (None, None)
     gate = f"{METRIC}.delta>=-0.9"
-    [decision] = check(after, gates=[gate], baseline=before).decisions
+    [decision] = after.check([gate], baseline=before).decisions
     assert (decision.outcome, decision.value, decision.corrected) == ("undecided", None, False)
     for run in (before, after):
         label(run)
-    [decision] = check(after, gates=[gate], baseline=before).decisions
+    [decision] = after.check([gate], baseline=before).decisions
     mean = corrected(before, after)
     assert (mean.difference, decision.value, decision.corrected, mean.clusters) == (0, 0, True, 9)
     assert decision.ci95 == mean.ci95
@@ -106,7 +104,7 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
     itself = corrected(run, run)
     assert (itself.difference, *interval(run, run)) == (0, 0, 0)
     assert [*change_remarks(METRIC, change(run, run))][-1].startswith("no difference")
-    labels = read_run_labels(run)
+    labels = run.labels
     assert labels is not None
     assert itself.before == itself.after == labels.corrected[METRIC].mean
 
@@ -122,7 +120,7 @@ def test_labels_that_are_all_1_in_both_runs_do_not_prove_equality(
     low, high = interval(a, b)
     assert corrected(a, b).difference == 0
     assert -0.1 < low < -0.05 < 0.05 < high < 0.1
-    [decision] = check(b, gates=[f"{METRIC}.delta>=-0.001"], baseline=a).decisions
+    [decision] = b.check([f"{METRIC}.delta>=-0.001"], baseline=a).decisions
     assert decision.outcome == "undecided"
 
 
@@ -235,18 +233,18 @@ def test_the_corrected_difference_is_printed_above_the_judge_s(scripted_run: Scr
         make_run(scripted_run, "b", other),
         say=lambda text: int(text.split()[4]) % 3 > 0 and label_words(text) > 0,
     )
-    comparison = compare(before, after)
-    lines = [line.split() for line in print_lines(comparison_view(comparison))]
+    printed = printed_lines("compare", before, after, width=200)
+    lines = [line.split() for line in printed]
     first = next(place for place, line in enumerate(lines) if line[:1] == [METRIC])
     found = corrected(before, after)
     assert lines[first][3] == f"{found.difference:+.3f}"
     assert lines[first + 1][:2] == ["judge", "only"]
     assert lines[first + 1][4] == "0.000"
     assert lines[first + 2] == []
-    remarks = [*change_remarks(METRIC, comparison.metrics[METRIC])]
+    remarks = [line.partition(": ")[2] for line in printed if line.startswith(f"{METRIC}: ")]
     assert re.findall(r"\d+", remarks[0]) == ["120", "120"]
     assert remarks[1].startswith("B is worse")
-    values = json.loads(comparison.model_dump_json())["metrics"][METRIC]
+    values = json.loads(after.compare(before).model_dump_json())["metrics"][METRIC]
     assert values["scores"]["difference"] == 0
     assert values["corrected"]["difference"] == found.difference
 
@@ -273,8 +271,7 @@ def test_the_newer_label_counts_in_both_directions(scripted_run: ScriptedRun) ->
 def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: ScriptedRun) -> None:
     before = label(make_run(scripted_run, "a"), n=50)
     after = make_run(scripted_run, "b", threshold=0.7)
-    checked = check(after, gates=[f"{METRIC}.delta>=-0.2"], baseline=before)
-    text = "".join(page(after, checked, before))
+    text = after.report(baseline=before, gates=[f"{METRIC}.delta>=-0.2"]).read_text()
     both = change(before, after)
     assert both.scores is not None
     assert both.quoted.mean is not None

@@ -4,10 +4,8 @@ from xml.etree import ElementTree
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.check import check
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.certificate import gate_row
 from localjudge.report.ci import finished, run_markdown
 from localjudge.report.messages import Messages
@@ -20,7 +18,7 @@ from tests.conftest import ScriptedRun
 
 
 def corrected_mean(run: Run) -> CorrectedMean:
-    labels = read_run_labels(run)
+    labels = run.labels
     assert labels is not None
     return labels.corrected[METRIC]
 
@@ -32,7 +30,7 @@ def limits(run: Run) -> tuple[float, float]:
 
 
 def decided(run: Run, gate: str, baseline: Run | None = None) -> GateDecision:
-    [decision] = check(run, gates=[f"{METRIC}{gate}"], baseline=baseline).decisions
+    [decision] = run.check([f"{METRIC}{gate}"], baseline=baseline).decisions
     return decision
 
 
@@ -103,7 +101,7 @@ def test_too_few_labels_decide_nothing(scripted_run: ScriptedRun) -> None:
 def test_labels_of_the_baseline_correct_a_run_of_the_same_data(scripted_run: ScriptedRun) -> None:
     before = label(make_run(scripted_run, "a"), n=50)
     after = make_run(scripted_run, "b", threshold=0.7)
-    result = check(after, gates=[f"{METRIC}>=0.5", f"{METRIC}.delta>=-0.15"], baseline=before)
+    result = after.check([f"{METRIC}>=0.5", f"{METRIC}.delta>=-0.15"], baseline=before)
     delta = result.decisions[1]
     assert result.comparison is not None
     change = result.comparison.metrics[METRIC].corrected
@@ -114,7 +112,7 @@ def test_labels_of_the_baseline_correct_a_run_of_the_same_data(scripted_run: Scr
     assert delta.reason.startswith(
         f"corrected by 50 labels: {signed(change.difference)}, 95 % interval -"
     )
-    assert read_run_labels(after) is None
+    assert after.labels is None
     assert not decided(after, ">=0.5").corrected
 
 
@@ -143,7 +141,7 @@ def test_files_for_ci_say_that_a_value_is_corrected(scripted_run: ScriptedRun, l
     after = make_run(scripted_run, "b", threshold=0.7)
     if labels:
         label(before, n=labels)
-    result = check(after, gates=[f"{METRIC}>=0.99"], baseline=before)
+    result = after.check([f"{METRIC}>=0.99"], baseline=before)
     text = run_markdown(after, result)
     [decision] = result.decisions
     case = ElementTree.fromstring(finished(result.decisions, {}).encode()).find(".//failure")
@@ -159,10 +157,10 @@ def test_labels_of_the_baseline_are_not_counted_beside_the_run_s_own(
     """Both runs have the same statements; ann labelled 40 of the baseline, bob 22 of the run."""
     baseline = label(make_run(scripted_run, "a"), n=40, annotator="ann")
     run = label(make_run(scripted_run, "b"), n=22, annotator="bob")
-    alone = check(run).labels
+    alone = run.check().labels
     assert alone is not None
-    assert alone == check(run, baseline=baseline).labels
+    assert alone == run.check(baseline=baseline).labels
     assert (alone.statements, alone.annotators) == (22, {"bob": 22})
-    unlabelled = check(make_run(scripted_run, "c"), baseline=baseline).labels
+    unlabelled = make_run(scripted_run, "c").check(baseline=baseline).labels
     assert unlabelled is not None
     assert unlabelled.corrected[METRIC].own_labels == 0

@@ -1,20 +1,21 @@
 """Where the evidence of a run was: counts by rank of the context, with the arithmetic."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.analysis.evidence_ranks import EvidenceRanks, RankCounts, evidence_ranks
 from localjudge.engine.scripted import unit_text
-from localjudge.report.evidence_views import HEADINGS, rank_rows, ranks_tables
-from localjudge.report.summary_views import summary_values
+from localjudge.report.evidence_views import rank_rows
 from localjudge.types import VerdictRequest
-from tests.report.conftest import PageReader, printed
+from tests.report.conftest import PageReader
 
 FACTS = {
     "Ulm": "Ulm lies on the Danube.",
@@ -97,8 +98,9 @@ def test_a_run_without_evidence_has_no_table(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", no_evidence=True)
 
     assert evidence_ranks(run) == {}
-    assert ranks_tables(run) == []
-    assert "evidence_places" not in summary_values(run)["metrics"]["context_recall"]
+    assert "nowhere" not in printed("show", run, "--details")
+    values = json.loads(printed("show", run, "--json"))["metrics"]["context_recall"]
+    assert "evidence_places" not in values
     assert "Where the evidence was" not in run.report().read_text(encoding="utf-8")
 
 
@@ -189,11 +191,12 @@ def test_terminal_json_and_page_have_the_same_counts(tmp_path: Path) -> None:
     run = judged(tmp_path / "run")
     [places] = evidence_ranks(run).values()
 
-    output = "".join(map(printed, ranks_tables(run)))
-    assert all(heading in output for heading in HEADINGS)
+    output = printed("show", run, "--details")
+    assert re.search(r"\n 2 +1 +25 % +50 % +3 +2 \(67 %\)\n", output)
     assert "HotpotQA" in output
-    values = summary_values(run)["metrics"]["context_recall"]["evidence_places"]
-    assert values == places.model_dump()
+    shown = json.loads(printed("show", run, "--json"))
+    values = shown["metrics"]["context_recall"]["evidence_places"]
+    assert values == places.model_dump(mode="json")
     page = " ".join(PageReader(run.report().read_text(encoding="utf-8")).text.split())
     assert "Where the evidence was" in page
     assert "2 1 25 % 50 % 3 2 (67 %)" in page

@@ -4,9 +4,6 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run
-from localjudge.analysis.check import check
-from localjudge.analysis.compare import compare
-from localjudge.analysis.comparison import RunComparison
 from localjudge.analysis.gate_decisions import GateDecision, decide_gate
 from localjudge.analysis.gates import Gate, check_baseline, parse_gate
 from localjudge.stats.interval import mean_interval
@@ -30,7 +27,7 @@ def zeros(*numbers: int) -> dict[str, float]:
 
 
 def decided(
-    run: Run, gate: str, *, comparison: RunComparison | None = None, undecided: Any = "fail"
+    run: Run, gate: str, *, comparison: Any | None = None, undecided: Any = "fail"
 ) -> GateDecision:
     return decide_gate(parse_gate(gate), run, comparison, None, undecided)
 
@@ -162,7 +159,7 @@ def test_a_delta_is_decided_on_the_paired_interval(
     """40 samples without change exclude a loss of 0.2, but not of 0.02."""
     old = scripted_run("old", rows(40), {})
     new = scripted_run("new", rows(40), zeros(*range(now)))
-    comparison = compare(old, new)
+    comparison = new.compare(old)
     decision = decided(new, f"context_recall.delta{gate}", comparison=comparison)
     scores = comparison.metrics["context_recall"].scores
     assert scores is not None
@@ -177,10 +174,10 @@ def test_a_delta_is_decided_on_the_paired_interval(
 def test_a_delta_reports_the_number_of_unpaired_samples(scripted_run: ScriptedRun) -> None:
     old = scripted_run("old", rows(3), {})
     new = scripted_run("new", rows(8)[1:], {})
-    decision = decided(new, "context_recall.delta>=-0.5", comparison=compare(old, new))
+    decision = decided(new, "context_recall.delta>=-0.5", comparison=new.compare(old))
     assert re.findall(r"\d+", decision.reason)[-4:] == ["1", "3", "5", "7"]
     assert (decision.samples, decision.unpaired) == (2, 6)
-    assert decided(new, "context_recall>=0.1", comparison=compare(old, new)).unpaired == 0
+    assert decided(new, "context_recall>=0.1", comparison=new.compare(old)).unpaired == 0
 
 
 def test_failures_in_the_baseline_fail_a_delta_and_without_a_pair_it_is_undecided(
@@ -188,10 +185,10 @@ def test_failures_in_the_baseline_fail_a_delta_and_without_a_pair_it_is_undecide
 ) -> None:
     old = scripted_run("old", rows(40), {"Sentence 0.": "broken"})
     new = scripted_run("new", rows(40), {})
-    decision = decided(new, "context_recall.delta>=-0.5", comparison=compare(old, new))
+    decision = decided(new, "context_recall.delta>=-0.5", comparison=new.compare(old))
     assert (decision.outcome, decision.reason[:17]) == ("fail", "failed samples: 1")
     other = scripted_run("other", [{**rows(41)[40], "id": "other"}], {})
-    decision = decided(other, "context_recall.delta>=0", comparison=compare(new, other))
+    decision = decided(other, "context_recall.delta>=0", comparison=other.compare(new))
     assert (decision.outcome, decision.samples) == ("undecided", 0)
 
 
@@ -208,16 +205,16 @@ def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> 
 def test_a_run_directory_is_checked_against_a_baseline(scripted_run: ScriptedRun) -> None:
     """40 of 40: from .025 ** (1 / 40) = .9119 (Clopper-Pearson): .9 passes, .95 is undecided."""
     run = scripted_run("run", rows(40), {})
-    decisions = check(run, gates=["context_recall>=0.9", "context_recall>=0.95"]).decisions
+    decisions = run.check(["context_recall>=0.9", "context_recall>=0.95"]).decisions
     assert [(decision.outcome, decision.passed) for decision in decisions] == [
         ("pass", True),
         ("undecided", False),
     ]
-    assert not check(run.directory, gates="context_recall<0.5").passed
-    bare = check(run)
+    assert not run.check(["context_recall<0.5"]).passed
+    bare = run.check()
     assert (bare.passed, bare.decisions, bare.comparison) == (True, (), None)
     half = scripted_run("half", rows(40), zeros(*range(20)))
-    checked = check(half, gates=["context_recall.delta>=-0.1"], baseline=run.directory)
+    checked = half.check(["context_recall.delta>=-0.1"], baseline=run.directory)
     assert checked.decisions[0].outcome == "fail"
     assert checked.comparison is not None
     assert checked.comparison.metrics["context_recall"].compared == 40

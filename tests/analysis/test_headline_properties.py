@@ -13,13 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.analysis.check import check
 from localjudge.analysis.slices import slices
 from localjudge.labels.corrected_mean import quote_mean
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.read_labels import read_labels
-from localjudge.labels.run_labels import read_run_labels
 from localjudge.metrics import Label
 from tests.analysis.conftest import written
 
@@ -74,7 +71,7 @@ def labelled(
         for row, human in zip(rows, humans, strict=True)
     ]
     if any(human is not None for human in humans):
-        read_labels(run, written(folder / "sheet.jsonl", *filled), "ann")
+        run.read_labels(written(folder / "sheet.jsonl", *filled), "ann")
     labels = {
         (row["sample_id"], row["position"]): row["human"]
         for row in filled
@@ -93,7 +90,7 @@ def test_a_gate_passes_only_by_the_interval_of_labels_that_suffice(
     template: Run, folder: Path, humans: list[Label | None], threshold: float, slice_name: str
 ) -> None:
     run, labels = labelled(template, folder, humans)
-    [decision] = check(run, gates=[f"{METRIC}{slice_name}>={threshold}"]).decisions
+    [decision] = run.check([f"{METRIC}{slice_name}>={threshold}"]).decisions
     if not labels:
         assert not decision.corrected
         return
@@ -115,12 +112,11 @@ def test_too_few_labels_leave_no_mean_in_any_view(
     the headline.
     """
     run, labels = labelled(template, folder, humans)
-    stored = read_run_labels(run)
+    stored = run.labels
     if stored is None:
         assert not labels
         return
-    mean = stored.corrected[METRIC]
-    headline = quote_mean(run.summary.metrics[METRIC], mean)
+    headline = run[METRIC].headline
     suffices = len(labels) == STATEMENTS or (
         len(labels) >= 20 and len({sample for sample, _ in labels}) >= 10
     )
@@ -140,7 +136,7 @@ def test_labels_of_all_statements_give_their_mean(
 ) -> None:
     """The mean over samples of the share of 1, for the run and each slice, for any verdicts."""
     run, labels = labelled(template, folder, humans)
-    stored = read_run_labels(run)
+    stored = run.labels
     assert stored is not None
 
     def compute_mean(numbers: range) -> float:

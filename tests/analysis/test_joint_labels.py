@@ -10,20 +10,19 @@ import pytest
 
 import localjudge
 from localjudge import InputError, Run, RunPair
-from localjudge.analysis.check import check
-from localjudge.analysis.compare import compare, join_statements
-from localjudge.analysis.comparison import CorrectedDifference, MetricChange
+from localjudge.analysis.compare import join_statements
 from localjudge.analysis.difference_outcome import count_missing_labels
 from localjudge.analysis.gate_decisions import count_labels_to_decide
 from localjudge.labels.difference_frame import DifferenceFrame, labels_to_detect
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.read_labels import read_labels
 from localjudge.report.comparison_views import change_remarks
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
-from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
+from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.stats.interval import Mean
 from tests.conftest import OneJudge
+
+LABELS = "labels.jsonl"
 
 METRIC = "faithfulness"
 _Answers = list[list[str]]
@@ -61,8 +60,8 @@ def joint_frame(comparison: ComparisonDirectory) -> DifferenceFrame:
     return frame
 
 
-def change(comparison: ComparisonDirectory) -> CorrectedDifference:
-    found = compare(comparison.baseline_path, comparison.run_path).metrics[METRIC].corrected
+def change(comparison: ComparisonDirectory) -> Any:
+    found = RunPair.open(comparison.path).comparison.metrics[METRIC].corrected
     assert found is not None
     return found
 
@@ -123,7 +122,7 @@ def test_numbers_of_statements_are_explained_where_they_are_shown(
     labelling = label_joint(comparison, is_right, 30)
     [line] = [remark for remark in labelling.remarks if "never asked" in remark]
     assert re.findall("[0-9]+", line) == ["170", "100", "50", "50"]
-    result = compare(comparison.baseline_path, comparison.run_path)
+    result = RunPair.open(comparison.path).comparison
     remarks = list(change_remarks(METRIC, result.metrics[METRIC]))
     assert re.findall("[0-9]+", remarks[0]) == ["30", "50", "50"]
     assert "(-)" in remarks[1]
@@ -159,7 +158,7 @@ def test_some_labels_of_both_runs_decide_the_difference(
     assert found.ci95 is not None
     assert found.ci95[0] < truth < found.ci95[1] < 0
     assert found.labels < found.labelled + 1 <= 41
-    moved = compare(comparison.baseline_path, comparison.run_path).metrics[METRIC]
+    moved = RunPair.open(comparison.path).comparison.metrics[METRIC]
     assert moved.quoted.basis == "labels"
 
 
@@ -175,7 +174,7 @@ def test_the_sheet_does_not_say_whose_a_statement_is_and_is_read_back(
         row["human"] = is_right(row["text"])
         row["source_text"] = None
     sheet.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert read_labels(source, sheet).new == 30
+    assert RunPair.open(comparison.path).read_labels(sheet).new == 30
     found = change(comparison)
     assert found.ci95 is not None
     assert (found.labels, found.look) == (30, 30)  # a plan: all count, with an ordinary interval
@@ -198,7 +197,7 @@ def test_labels_of_two_runs_elsewhere_are_not_joint(
     label_joint(comparison, is_right)
     elsewhere = tmp_path / "elsewhere"
     comparison.run_path.rename(elsewhere)
-    assert compare(comparison.baseline_path, elsewhere).metrics[METRIC].corrected is None
+    assert Run.open(elsewhere).compare(comparison.baseline_path).metrics[METRIC].corrected is None
 
 
 def test_fewer_labels_show_a_larger_difference(
@@ -247,10 +246,10 @@ def test_a_gate_on_the_difference_is_decided_by_the_joint_labels(
     comparison = compared(*two_systems(120))
     runs: dict[str, Any] = {"baseline": comparison.baseline_path}
     gates = [f"{METRIC}.delta>=-0.1"]
-    [by_judge] = check(Run.open(comparison.run_path), gates=gates, **runs).decisions
+    [by_judge] = Run.open(comparison.run_path).check(gates, **runs).decisions
     assert (by_judge.outcome, by_judge.corrected) == ("pass", False)
     label_joint(comparison, is_right, n=40)
-    [by_labels] = check(Run.open(comparison.run_path), gates=gates, **runs).decisions
+    [by_labels] = Run.open(comparison.run_path).check(gates, **runs).decisions
     assert (by_labels.outcome, by_labels.corrected) == ("fail", True)
 
 
@@ -313,7 +312,7 @@ def read_sheet_of_20(comparison: ComparisonDirectory) -> None:
         row["human"] = is_right(row["text"])
     sheet = comparison.path / "sheet.jsonl"
     sheet.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    read_labels(source, sheet)
+    RunPair.open(comparison.path).read_labels(sheet)
 
 
 def test_the_labels_that_would_decide_are_a_look_or_all(
@@ -326,7 +325,7 @@ def test_the_labels_that_would_decide_are_a_look_or_all(
     new = [[f"New {n} is {'wrong' if n % 10 in (3, 5, 7) else 'it'}."] for n in range(120)]
     comparison = compared(old, new)
     read_sheet_of_20(comparison)
-    metric = compare(comparison.baseline_path, comparison.run_path).metrics[METRIC]
+    metric = RunPair.open(comparison.path).comparison.metrics[METRIC]
     found = metric.corrected
     assert found is not None
     assert (found.planned, found.labels) == (20, 20)
@@ -338,7 +337,7 @@ def test_the_labels_that_would_decide_are_a_look_or_all(
     assert labels_at(metric, 0.34) == 40
 
 
-def labels_at(change: MetricChange, difference: float) -> int | None:
+def labels_at(change: Any, difference: float) -> int | None:
     """Return the labels that would decide an interval of the same width around this difference."""
     assert isinstance(change.quoted, Mean)
     assert change.corrected is not None
@@ -356,7 +355,7 @@ def test_labels_between_two_looks_wait_and_the_missing_ones_reach_the_next(
     read_sheet_of_20(comparison)
     assert change(comparison).waiting is None
     label_joint(comparison, is_right, n=30)
-    metric = compare(comparison.baseline_path, comparison.run_path).metrics[METRIC]
+    metric = RunPair.open(comparison.path).comparison.metrics[METRIC]
     found = metric.corrected
     assert found is not None
     assert (found.labels, found.labelled, found.next_look) == (20, 30, 40)

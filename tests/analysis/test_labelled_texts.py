@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from localjudge import DataError, ScriptedEngine, calibrate, evaluate
 from localjudge.dataset.sources import Source
-from localjudge.labels.labelled_texts import LabelledText, hash_content, read_labelled_texts
+from localjudge.labels.labelled_texts import hash_content, read_labelled_texts
 from tests.analysis.conftest import JudgedRun, label, written
 
 STATEMENT: dict[str, Any] = {"context": "It rained all day.", "statement": "It rained.", "label": 1}
@@ -22,7 +22,7 @@ PASSAGE: dict[str, Any] = {
 }
 
 
-def read_file(file: Path) -> tuple[list[LabelledText], int]:
+def read_file(file: Path) -> tuple[list[Any], int]:
     with closing(Source(str(file))) as source:
         return read_labelled_texts(source)
 

@@ -13,30 +13,32 @@ from hypothesis import strategies as st
 from second_opinion import second_opinion
 
 from localjudge import Criterion, DataError, InputError, Run, ScriptedEngine
-from localjudge.judging.verify import Verification
 from localjudge.labels.corrected_mean import (
     ALL_LABELLED,
     NO_SAVING,
     NO_SHARE,
     NOT_DRAWN,
     TOO_SMALL,
-    CorrectedMean,
 )
-from localjudge.labels.decisions import SECONDS_A_LABEL, Decisions, seconds_a_label
+from localjudge.labels.decisions import Decisions, seconds_a_label
 from localjudge.labels.drawing import Drawing, DrawingOptions, draw_statements
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.matched_labels import drawn_statements, labelled_drawings
-from localjudge.labels.read_labels import LabelsRead, UnnamedAnnotator, read_labels
-from localjudge.labels.run_labels import RunLabels, read_run_labels
+from localjudge.labels.read_labels import LabelsRead, UnnamedAnnotator
+from localjudge.labels.run_labels import read_run_labels
 from localjudge.labels.units import unit_frames
 from localjudge.report.label_views import label_remarks
 from localjudge.report.verification_views import verification_view
-from localjudge.run_directory.files import VERIFICATION, RowsSoFar, last_verification
-from localjudge.run_directory.label_rows import LABELS, LabelRow, append_labels, stored_labels
+from localjudge.run_directory.files import RowsSoFar, last_verification
+from localjudge.run_directory.label_rows import LabelRow, append_labels, stored_labels
 from tests.analysis.conftest import JudgedRun, label, label_words, p_yes, written
 from tests.analysis.labelled_runs import METRIC, same_judge, truth
+
+SECONDS_A_LABEL = 18
+VERIFICATION = "verification.json"
+LABELS = "labels.jsonl"
 
 ScriptedRun = Callable[..., Run]
 
@@ -48,22 +50,22 @@ FEW = [
 """Nine samples, each twice."""
 
 
-def labels(run: Run) -> RunLabels:
-    found = read_run_labels(run)
+def labels(run: Run) -> Any:
+    found = run.labels
     assert found is not None
     return found
 
 
-def corrected(run: Run, metric: str = METRIC) -> CorrectedMean:
+def corrected(run: Run, metric: str = METRIC) -> Any:
     return labels(run).corrected[metric]
 
 
 def test_a_run_without_labels(judged_run: JudgedRun) -> None:
     run = judged_run(samples=3)
-    assert read_run_labels(run) is None
+    assert run.labels is None
     assert run[METRIC].corrected is None
     label(run, lambda _: "?", 1)  # and a decision without a label is none
-    assert read_run_labels(run) is None
+    assert run.labels is None
 
 
 def test_labels_of_all_statements_give_the_labelled_mean(judged_run: JudgedRun) -> None:
@@ -433,8 +435,8 @@ def test_labels_of_a_run_with_another_judge_correct(
     run = label(judged_run(), n=50)
     rows = [sample.model_dump(exclude_none=True) for sample in run.samples]
     other = scripted_run("other", rows, {}, metrics=[METRIC])
-    assert read_labels(other, run.directory) == LabelsRead(new=50)
-    assert read_labels(other, run.directory) == LabelsRead(known=50)
+    assert other.read_labels(run.directory) == LabelsRead(new=50)
+    assert other.read_labels(run.directory) == LabelsRead(known=50)
     mean = corrected(other)
     assert (mean.labels, mean.remark) == (50, NO_SAVING)
     alone = corrected(run).labels_alone
@@ -450,13 +452,13 @@ def test_labels_of_a_run_with_another_judge_correct(
 def test_labels_of_other_data_are_reported_and_do_not_correct(judged_run: JudgedRun) -> None:
     """A run of twice the samples has statements that could not be drawn."""
     larger = judged_run("larger", samples=80)
-    assert read_labels(larger, label(judged_run(), n=30).directory).new == 30
+    assert larger.read_labels(label(judged_run(), n=30).directory).new == 30
     mean = corrected(larger)
     assert (mean.mean, mean.labels, mean.remark) == (None, 0, NOT_DRAWN)
     assert mean.needed == 20
     none = judged_run("none", samples=80, metrics=["faithfulness"])
     with pytest.raises(DataError, match="none of the 30 labels"):
-        read_labels(none, larger.directory)
+        none.read_labels(larger.directory)
     # New labels correct it; existing ones are not asked for again.
     label(larger, n=40)
     drawn = drawn_statements(stored_labels(larger.directory))
@@ -504,7 +506,7 @@ def read(
     """Read a sheet with these labels for the drawn statements from `first` on."""
     rows = drawn_rows(run, first + len(humans))[first:]
     sheet = [{**row, "human": human, **cells} for row, human in zip(rows, humans, strict=True)]
-    return read_labels(run, written(run.directory.parent / "sheet.jsonl", *sheet), by)
+    return run.read_labels(written(run.directory.parent / "sheet.jsonl", *sheet), by)
 
 
 def dated(day: int, annotator: str = "ann") -> dict[str, Any]:
@@ -521,15 +523,15 @@ def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: 
     rows = drawn_rows(run, 20)
     filled = [{**row, "human": label_words(row["text"])} for row in rows]
     sheet = written(tmp_path / "sheet.jsonl", *reversed(filled[:10]), *rows[10:])
-    assert read_labels(run, sheet, "ann") == LabelsRead(new=10, unlabelled=10)
-    assert read_labels(run, sheet, "ann") == LabelsRead(known=10, unlabelled=10)
+    assert run.read_labels(sheet, "ann") == LabelsRead(new=10, unlabelled=10)
+    assert run.read_labels(sheet, "ann") == LabelsRead(known=10, unlabelled=10)
     mean = corrected(run)
     by_keys = corrected(label(judged_run("keys"), n=10))
     assert by_keys.model_copy(update={"minutes": mean.minutes}) == mean  # keys are timed
     assert read(run, [row["human"] for row in filled], "ann", annotator="bob") == LabelsRead(new=20)
     assert labels(run).annotators == {"ann": 10, "bob": 20}
     assert read(run, [1 - filled[0]["human"]], "ann") == LabelsRead(changed=1)
-    assert labels(run).agreement.share == 0.9  # type: ignore[union-attr]
+    assert labels(run).agreement.share == 0.9
 
 
 @pytest.mark.parametrize(
@@ -546,7 +548,7 @@ def test_the_order_of_reading_does_not_matter(
         LabelsRead(new=30),
         second,
     ]
-    assert corrected(run).labels_alone.mean == pytest.approx(1)  # type: ignore[union-attr]
+    assert corrected(run).labels_alone.mean == pytest.approx(1)
     assert read(run, ONES, **dated(20)) == LabelsRead(known=30)
 
 
@@ -562,9 +564,9 @@ def test_labels_with_a_time_in_the_future_are_replaced_in_the_order_of_reading(
     corrections = read(run, ONES, **dated(20))
     assert (corrections.changed, corrections.older) == (30, 0)
     assert corrections.remarks
-    assert corrected(run).labels_alone.mean == pytest.approx(1)  # type: ignore[union-attr]
+    assert corrected(run).labels_alone.mean == pytest.approx(1)
     assert read(run, [0] * 30, **ahead).older == 30  # the same file again changes nothing
-    assert corrected(run).labels_alone.mean == pytest.approx(1)  # type: ignore[union-attr]
+    assert corrected(run).labels_alone.mean == pytest.approx(1)
 
 
 def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun) -> None:
@@ -620,7 +622,7 @@ def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun) 
         LabelsRead(unlabelled=1),
         LabelsRead(),
     ]
-    assert [read_run_labels(each) for each in (run, other)] == [None, None]
+    assert [each.labels for each in (run, other)] == [None, None]
 
 
 def test_a_sheet_without_names_is_refused(judged_run: JudgedRun, tmp_path: Path) -> None:
@@ -634,7 +636,7 @@ def test_a_sheet_without_names_is_refused(judged_run: JudgedRun, tmp_path: Path)
     # A single name in a sheet applies to all its rows.
     first, *rows = [{**row, "human": 1} for row in drawn_rows(run, 12)]
     sheet = written(tmp_path / "named.jsonl", {**first, "annotator": "bob"}, *rows)
-    assert (read_labels(run, sheet), labels(run).annotators["bob"]) == (LabelsRead(new=12), 12)
+    assert (run.read_labels(sheet), labels(run).annotators["bob"]) == (LabelsRead(new=12), 12)
 
 
 def test_a_login_name_is_marked_as_one_that_nobody_gave(
@@ -675,10 +677,10 @@ def test_a_file_with_a_foreign_label_is_refused_whole(
     first, *rows = [{**row, "human": 1} for row in rows_of(run, drawing)]
     sheet = written(tmp_path / "s.jsonl", {**first, "label_id": "0f" * 16}, *rows)
     with pytest.raises(DataError, match=r"no statement in .* matches 1 of 5 labels"):
-        read_labels(run, sheet)
+        run.read_labels(sheet)
     assert not (run.directory / LABELS).exists()
     with pytest.raises(DataError, match="no labels yet"):
-        read_labels(run, written(sheet, {**first, "human": None}))
+        run.read_labels(written(sheet, {**first, "human": None}))
 
 
 def test_a_damaged_text_is_a_remark_and_its_label_counts(
@@ -694,7 +696,7 @@ def test_a_damaged_text_is_a_remark_and_its_label_counts(
     rows[1]["text"] = rows[1]["text"].replace("a", "\ufffd")
     rows[2]["text"] = f" {rows[2]['text']}\n"
     sheet = written(tmp_path / "s.jsonl", *rows)
-    read = read_labels(run, sheet, "ann")
+    read = run.read_labels(sheet, "ann")
     assert read._replace(remarks=()) == LabelsRead(new=5)
     [remark] = read.remarks
     assert "1 row " in remark
@@ -713,7 +715,7 @@ def test_a_column_that_was_sorted_separately_is_refused(
     for row, text in zip(rows, [*texts, *texts], strict=False):
         row["text"] = text
     with pytest.raises(DataError, match="text of another statement"):
-        read_labels(run, written(tmp_path / "s.jsonl", *rows), "ann")
+        run.read_labels(written(tmp_path / "s.jsonl", *rows), "ann")
     assert not (run.directory / LABELS).exists()
 
 
@@ -798,7 +800,7 @@ def test_a_mean_that_labels_cannot_correct_says_why(
         None,
         "too many of its samples failed",
     )
-    assert read_run_labels(replace(failing, so_far=RowsSoFar(sizes={}))) is None
+    assert replace(failing, so_far=RowsSoFar(sizes={})).labels is None
 
 
 def test_a_label_of_0_counts_where_no_is_good(scripted_run: ScriptedRun) -> None:
@@ -885,7 +887,7 @@ def test_labels_of_another_run_are_verified_without_that_run(
     run = label(judged_run(), n=50)
     rows = [sample.model_dump(exclude_none=True) for sample in run.samples]
     other = scripted_run("other", rows, {}, metrics=[METRIC])
-    read_labels(other, run.directory)
+    other.read_labels(run.directory)
     assert stored_labels(other.directory) == stored_labels(run.directory)
     mean = corrected(other)
     assert other.verify(engine=same_judge(other)).result == "bit-identical"
@@ -943,7 +945,7 @@ def test_verify_detects_changes_of_labels_it_has_verified(judged_run: JudgedRun)
     assert run.verify(engine=engine).result == "bit-identical"
 
 
-def lines(found: Verification) -> str:
+def lines(found: Any) -> str:
     return " ".join(map(str, verification_view(found).notes))
 
 
@@ -970,12 +972,12 @@ def test_every_view_warns_of_labels_that_were_altered_since_the_verification(
     assert run.verify(engine=same_judge(run)).result == "bit-identical"
     content = path.read_text()
     label(run, n=22)
-    labels = read_run_labels(run)
+    labels = run.labels
     assert labels is not None
     assert labels.altered is None
     for altered in (content.splitlines()[0] + "\n", content.replace('"human": 0', '"human": 1', 1)):
         path.write_text(altered)
-        labels = read_run_labels(run)
+        labels = run.labels
         assert labels is not None
         assert "20 rows" in str(labels.altered)
         assert f"warning: {labels.altered}" in label_remarks(labels)
@@ -998,7 +1000,7 @@ def test_verify_takes_a_drawing_of_a_metric_without_a_judged_statement(
     drawn = decision(draw=f"0: {METRIC} 0123abcd", frame="0f", size_share=0.5, draw_index=1)
     run = rewritten(run, [drawn])
     assert run.verify(engine=ScriptedEngine({}, default=1.0)).result == "bit-identical"
-    assert read_run_labels(run) is None
+    assert run.labels is None
 
 
 def test_drawn_statements_without_a_label_leave_gates_undecided(judged_run: JudgedRun) -> None:
@@ -1033,7 +1035,7 @@ def test_corrected_numbers_are_shares_for_any_labels(
         "bob",
         again=data.draw(st.booleans()),
     )
-    found = read_run_labels(run)
+    found = run.labels
     for mean in found.corrected.values() if found else ():
         assert mean.mean is None or 0 <= mean.mean <= 1
         assert mean.ci95 is None or 0 <= mean.ci95[0] <= mean.ci95[1] <= 1
@@ -1041,7 +1043,7 @@ def test_corrected_numbers_are_shares_for_any_labels(
     rows = stored_labels(run.directory)
     (run.directory / LABELS).unlink(missing_ok=True)
     append_labels(run.directory, data.draw(st.permutations(rows)))
-    turned = read_run_labels(run)
+    turned = run.labels
     assert (turned is None) == (found is None)
     if found and turned:
         assert turned.corrected[METRIC].mean == pytest.approx(

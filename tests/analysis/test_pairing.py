@@ -1,18 +1,13 @@
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Sample
-from localjudge.analysis.pairing import (
-    Pairs,
-    find_ground,
-    is_same_question,
-    pair_samples,
-    sample_keys,
-)
+from localjudge.analysis.pairing import find_ground, is_same_question, pair_samples, sample_keys
 from localjudge.dataset.samples import content_hash
 from localjudge.metrics import Context
 
@@ -39,7 +34,7 @@ def samples(words: str) -> list[Sample]:
     return [sample(row[0], None if row[1] == "-" else row[1], *row[2:]) for row in rows]
 
 
-def paired(before: list[Sample], after: list[Sample]) -> Pairs:
+def paired(before: list[Sample], after: list[Sample]) -> Any:
     return pair_samples([*map(sample_keys, before)], [*map(sample_keys, after)])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed_lines
 
 from localjudge import DataError, Run
 from localjudge.labels.corrected_mean import CorrectedMean
@@ -17,18 +18,15 @@ from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelled_units import label_units
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.matched_labels import labelled_drawings
-from localjudge.labels.read_labels import read_all_labels, read_labels
-from localjudge.labels.run_labels import read_run_labels
+from localjudge.labels.read_labels import read_all_labels
 from localjudge.labels.units import unit_frames
-from localjudge.report.label_views import label_remarks
-from localjudge.report.summary_views import next_step
 from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.stats.corrected import prediction_powered
-from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import mean_interval
-from localjudge.words import call
 from tests.analysis.conftest import JudgedRun, human, label, label_words, written
 from tests.analysis.labelled_runs import METRIC
+
+CONFIDENCE = 0.95
 
 Say = Callable[[str], Any]
 
@@ -42,8 +40,8 @@ def sheet(
 
 
 def read(run: Run, path: Path, rows: list[dict[str, Any]]) -> CorrectedMean:
-    read_labels(run, written(path / f"sheet-{len(rows)}.jsonl", *rows), "ann")
-    labels = read_run_labels(run)
+    run.read_labels(written(path / f"sheet-{len(rows)}.jsonl", *rows), "ann")
+    labels = run.labels
     assert labels is not None
     return labels.corrected[METRIC]
 
@@ -70,7 +68,7 @@ def test_a_whole_sheet_has_an_ordinary_interval(judged_run: JudgedRun, tmp_path:
         False,
     )
     assert mean.ci95 == ordinary(run, mean)
-    one_by_one = read_run_labels(label(judged_run("one by one", samples=60), n=50))
+    one_by_one = label(judged_run("one by one", samples=60), n=50).labels
     assert one_by_one is not None
     other = one_by_one.corrected[METRIC]
     assert (other.mean, other.is_planned) == (mean.mean, False)
@@ -89,7 +87,7 @@ def test_more_labels_count_at_twice_the_planned_number(
     assert (between.labels, between.labelled, between.next_look) == (50, 90, 100)
     assert (between.mean, between.ci95, between.is_planned) == (first.mean, first.ci95, True)
     label(run, n=100)
-    labels = read_run_labels(run)
+    labels = run.labels
     assert labels is not None
     further = labels.corrected[METRIC]
     assert (further.labels, further.next_look, further.is_planned) == (100, 200, False)
@@ -110,7 +108,7 @@ def test_parts_of_a_sheet_read_in_one_command_are_one_plan(
         ]
         files.append(written(tmp_path / f"part-{place}.jsonl", *half))
     assert [counts.new for counts in read_all_labels(run, files)] == [25, 25]
-    labels = read_run_labels(run)
+    labels = run.labels
     assert labels is not None
     mean = labels.corrected[METRIC]
     assert (mean.labels, mean.is_planned) == (50, True)
@@ -122,8 +120,8 @@ def test_parts_read_one_after_the_other_are_no_plan(judged_run: JudgedRun, tmp_p
     run = judged_run(samples=60)
     rows = sheet(run, 50)
     for part in (rows[:25], rows[25:]):
-        read_labels(run, written(tmp_path / f"{part[0]['label_id']}.jsonl", *part), "ann")
-    labels = read_run_labels(run)
+        run.read_labels(written(tmp_path / f"{part[0]['label_id']}.jsonl", *part), "ann")
+    labels = run.labels
     assert labels is not None
     assert (labels.corrected[METRIC].labels, labels.corrected[METRIC].is_planned) == (50, False)
 
@@ -138,7 +136,7 @@ def test_two_annotators_of_one_whole_sheet_are_one_plan(
         for name in ("ann", "bob")
     ]
     read_all_labels(run, files)
-    labels = read_run_labels(run)
+    labels = run.labels
     assert labels is not None
     assert (labels.corrected[METRIC].labels, labels.corrected[METRIC].is_planned) == (50, True)
     assert labels.annotators == {"ann": 50, "bob": 50}
@@ -161,9 +159,9 @@ def test_a_sheet_without_a_label_withdraws_nothing(judged_run: JudgedRun, tmp_pa
     read(run, tmp_path, rows)
     empty = written(tmp_path / "empty.jsonl", *[{**row, "human": None} for row in rows])
     with pytest.raises(DataError, match="no labels yet"):
-        read_labels(run, empty, "ann")
+        run.read_labels(empty, "ann")
     withdrawn = written(tmp_path / "undecided.jsonl", *[{**row, "human": "?"} for row in rows])
-    assert read_labels(run, withdrawn, "ann").withdrawn == 50
+    assert run.read_labels(withdrawn, "ann").withdrawn == 50
 
 
 @pytest.mark.parametrize("left_out", ["cell", "row", "planned", "half"])
@@ -185,7 +183,7 @@ def test_a_part_of_a_sheet_is_no_plan(judged_run: JudgedRun, tmp_path: Path, lef
     assert not read(run, tmp_path, part).is_planned
     mean = read(run, tmp_path, whole)
     assert (mean.labels, mean.is_planned) == (50, False)
-    one_by_one = read_run_labels(label(judged_run("one by one", samples=60), n=50))
+    one_by_one = label(judged_run("one by one", samples=60), n=50).labels
     assert one_by_one is not None
     assert mean.ci95 == pytest.approx(one_by_one.corrected[METRIC].ci95)
 
@@ -264,7 +262,7 @@ def test_all_statements_read_at_once_have_the_ordinary_interval_of_a_mean(
 
 def test_all_statements_one_by_one_have_a_wider_interval(judged_run: JudgedRun) -> None:
     """79 statements can be looked at after 20, 30 and 50 labels, so the last error is 3.6 %."""
-    labels = read_run_labels(label(judged_run()))
+    labels = label(judged_run()).labels
     assert labels is not None
     mean = labels.corrected[METRIC]
     shares = [
@@ -277,14 +275,15 @@ def test_all_statements_one_by_one_have_a_wider_interval(judged_run: JudgedRun) 
 def test_labels_between_two_looks_ask_for_more_labels_first(judged_run: JudgedRun) -> None:
     """Of 40 labels in the terminal, 30 count; ten more make the look at 50."""
     run = label(judged_run(), n=40)
-    found = read_run_labels(run)
+    found = run.labels
     assert found is not None
     mean = found.corrected[METRIC]
     assert (mean.labels, mean.labelled, mean.until_next_look) == (30, 40, 10)
-    assert next_step(run, found) == call("label", str(run.directory))
-    assert "10 more labels to reach 50" in " ".join(label_remarks(found))
+    shown = printed_lines("show", run, width=300)
+    assert f"next: localjudge label {run.directory}" in shown
+    assert "10 more labels to reach 50" in " ".join(shown)
     label(run, n=50)
-    again = read_run_labels(run)
+    again = run.labels
     assert again is not None
     assert again.corrected[METRIC].until_next_look == 0
-    assert next_step(run, again) == call("report", str(run.directory))
+    assert f"next: localjudge report {run.directory}" in printed_lines("show", run, width=300)

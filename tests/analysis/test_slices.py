@@ -3,16 +3,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import InputError, Run, ScriptedEngine, evaluate
-from localjudge.analysis.compare import compare
-from localjudge.analysis.comparison import ComparedSlice
 from localjudge.analysis.slices import slices
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
-from localjudge.report.slice_views import slices_table
 from localjudge.run_directory import run_rows
 from localjudge.stats.paired import paired_difference
 from tests.cli.conftest import called
@@ -96,7 +94,8 @@ def test_values_that_look_the_same_are_one_slice(tmp_path: Path) -> None:
     for value in SAME:
         [decision] = run.check([f"{METRIC}[ward={value}]>=0.1"]).decisions
         assert decision.samples == 6
-    [note] = [note for note in slices_table(run, parts).notes if "look alike" in note]
+    shown = printed_lines("show", run, "--by", "ward", width=400)
+    [note] = [line for line in shown if "look alike" in line]
     assert "\\u0421" in note
 
 
@@ -181,8 +180,8 @@ NEW: dict[str, float | str] = {"C two.": 0.3, "B one.": 0.4, "D one.": "it does 
 """Scores 1, 1/2, 1/2, none and 1."""
 
 
-def by_topic(old: Run, new: Run) -> dict[str | None, ComparedSlice]:
-    parts = compare(old, new, by="topic").by
+def by_topic(old: Run, new: Run) -> dict[str | None, Any]:
+    parts = new.compare(old, by="topic").by
     assert parts is not None
     assert parts.column == "topic"
     return {part.value: part for part in parts.slices}
@@ -245,11 +244,11 @@ def test_a_slice_equals_the_comparison_of_its_samples(
 
     before = judged("old", old)
     after = judged("new", new)
-    if not compare(before, after).metrics:
+    if not after.compare(before).metrics:
         return
     for value, part in by_topic(before, after).items():
         its = [sample for sample in new if sample[1] == value]
-        change = compare(before, judged(f"only-{value}", its)).metrics[METRIC]
+        change = judged(f"only-{value}", its).compare(before).metrics[METRIC]
         assert (part.metrics[METRIC].scores, part.metrics[METRIC].compared) == (
             change.scores,
             change.compared,

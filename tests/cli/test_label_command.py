@@ -17,7 +17,6 @@ from second_opinion import second_opinion
 
 from localjudge import Run
 from localjudge.run_directory.label_rows import stored_labels
-from localjudge.run_directory.run_record import RunRecord
 from tests.cli.conftest import Call, write_rows
 from tests.conftest import ScriptedRun
 
@@ -423,7 +422,7 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(
     assert {(row.annotator, row.way) for row in rows_kept} == {("ann", "terminal")}
     # 1 was undone and its statement postponed, so 0 labels the next one.
     assert rows_kept[3].key == rows_kept[4].key != rows_kept[5].key
-    with second_opinion(RunRecord.open(Path("run")), "bob", sample=6) as bob:
+    with second_opinion(Run.open(Path("run")), "bob", sample=6) as bob:
         while bob.rows:
             bob.answer(1)
     with in_a_terminal("label", "run", "--disputed", "--annotator", "carol") as (

@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from localjudge import resources
+from localjudge import Run, resources
 from localjudge.cli.start_answers import StartFolder
 from localjudge.config import read_config
 from localjudge.doctor.inventory import Inventory, ListedModel
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.model_registry import registered
-from localjudge.run_directory.run_record import RunRecord
 from tests.cli.conftest import Call
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
@@ -163,7 +162,7 @@ def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
     ]
     assert printed.endswith("saves: localjudge start export.csv --labels FILE\n")
     assert 'lang="de"' in (folder / "labels.html").read_text(encoding="utf-8")
-    assert RunRecord.open(folder / "run").summary.samples == 24
+    assert Run.open(folder / "run").summary.samples == 24
     write_page_labels(folder / "labels.html", "labels-ann.jsonl")
     exit_code, printed, errors = call("start", "export.csv", "--labels", "labels-ann.jsonl")
     assert exit_code == 0, errors
@@ -219,9 +218,9 @@ def test_changed_data_are_judged_again_with_the_answers_and_labels_of_the_last_r
     code, _, errors = call("start", "export.csv")
     assert code == 0, errors
     assert "data changed since runs/export/run" in errors
-    run = RunRecord.open(folder / "run-2")
+    run = Run.open(folder / "run-2")
     assert ("reused", 23) in [(origin.kind, origin.count) for origin in run.origins]
-    labels = read_run_labels(run)
+    labels = run.labels
     assert labels
     assert labels.statements == 23
     assert (folder / "labels-2.html").exists()
@@ -236,7 +235,7 @@ def test_an_interrupted_run_is_resumed_without_questions(call: Call) -> None:
     code, _, errors = call("start", "export.csv")
     assert code == 0, errors
     assert "Which" not in errors
-    assert RunRecord.open("runs/export/run").summary.samples == 24
+    assert Run.open("runs/export/run").summary.samples == 24
 
 
 def test_two_data_files_have_two_folders(call: Call) -> None:
@@ -291,7 +290,7 @@ def test_without_a_terminal_it_prints_commands_that_do_the_same(
         printed = output("show", "runs/data/run")
     assert following
     assert {"labels.html", "run"} <= {file.name for file in Path("runs/data").iterdir()}
-    assert list(RunRecord.open("runs/data/run")) == ["faithfulness"]
+    assert list(Run.open("runs/data/run")) == ["faithfulness"]
 
 
 def test_the_default_judge_is_the_first_without_a_caution(

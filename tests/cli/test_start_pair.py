@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from localjudge import Run
 from localjudge.cli.start_answers import StartFolder
 from localjudge.config import read_config
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.label_rows import stored_labels
-from localjudge.run_directory.run_record import RunRecord
 from tests.cli.conftest import Call
 from tests.cli.test_start_command import commands_in, talk, write_page_labels
 
@@ -130,7 +130,7 @@ def test_without_a_terminal_it_prints_commands_for_two_systems(
     assert "B is better than A" in Path("runs/data/certificate.html").read_text(encoding="utf-8")
     comparison = ComparisonDirectory.open("runs/data/run")
     assert (comparison.run_path / "report.html").exists()
-    assert RunRecord.open(comparison.run_path).summary.samples == 20
+    assert Run.open(comparison.run_path).summary.samples == 20
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from localjudge import DataError
 from localjudge.dataset import load
-from localjudge.dataset.encoding import UTF_8, detect_encoding
+from localjudge.dataset.encoding import detect_encoding
+
+UTF_8 = "utf-8"
 
 GERMAN = "Müller zahlt 5 €. „Über Größe“ spricht er häufig – natürlich."
 FRENCH = "L'été, créée à Besançon : « où êtes-vous ? »"

@@ -8,7 +8,6 @@ import pytest
 import localjudge
 from localjudge import DataError, InputError, Sample, ScriptedEngine
 from localjudge.dataset import load
-from localjudge.judging.verify import verify_run as verify
 from localjudge.metrics import Context
 from localjudge.report.shown_progress import Lines
 
@@ -110,7 +109,7 @@ def test_contexts_without_texts_are_compared_by_id_and_not_judged(tmp_path: Path
     assert result.summary.metrics["document_mrr(compare_by=id)"].mean == 1 / 4
     assert {verdict.metric for verdict in result.verdicts} == {"answer_relevancy"}
     assert "compared by id" in stream.getvalue()
-    assert verify(result, engine=ScriptedEngine({}, default=0.9)).result == "bit-identical"
+    assert result.verify(engine=ScriptedEngine({}, default=0.9)).result == "bit-identical"
 
 
 def test_judged_metrics_are_undefined_for_contexts_without_texts(tmp_path: Path) -> None:

@@ -13,9 +13,8 @@ from localjudge.labels.labelling import Labelling
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.judge_views import calibrations_view
 from localjudge.run_directory.calibration import Calibration, calibration_file
-from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
+from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.stats.corrected import (
-    STRATA,
     JudgedUnits,
     inclusion_probabilities,
     labels_alone,
@@ -23,6 +22,9 @@ from localjudge.stats.corrected import (
     strata_by_score,
 )
 from localjudge.stats.interval import LabelledScores
+
+LABELS = "labels.jsonl"
+STRATA = 5
 
 SAMPLES = 30
 METRICS = ["faithfulness", "context_relevancy"]

@@ -1,9 +1,9 @@
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from localjudge.doctor import probing
-from localjudge.doctor.check_result import CheckResult
 from localjudge.doctor.probing import (
     ProbeFigures,
     admit_by_task,
@@ -48,7 +48,7 @@ def half(item: Probe) -> float:
 
 def measure(
     p: Scripted, *, count: int = 32, mass: float = 1.0
-) -> tuple[ProbeFigures, dict[str, CheckResult]]:
+) -> tuple[ProbeFigures, dict[str, Any]]:
     """Measure `count` passages with the probability `p` of each item, without arrangements.
 
     Their answers are measured, too: three questions for two passages.
@@ -65,7 +65,7 @@ def measure(
 
 def admission(
     p: Scripted, *, passes: bool = True, required: Use | None = None, **more: float | int
-) -> CheckResult:
+) -> Any:
     figures, _ = measure(p, **more)  # type: ignore[arg-type]
     return check_admission(figures, passes_plain_cases=passes, required=required)
 

@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 from localjudge.engine.protocol import Engine
 from localjudge.judge import profile as prompts
-from localjudge.judge.profile_choice import DEFAULT_PROFILE
 from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.metrics import Attribution, Span, Unit
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
+
+DEFAULT_PROFILE = "instruct"
 
 _CONTEXTS = (
     "The bridge over the river opened in 1936 and was widened twice, as the council decided.",

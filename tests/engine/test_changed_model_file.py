@@ -8,7 +8,7 @@ import pytest
 
 from localjudge import ModelError, model_registry
 from localjudge.engine.llamacpp import loading
-from localjudge.engine.llamacpp.model import OpenModel, open_model
+from localjudge.engine.llamacpp.model import open_model
 from localjudge.engine.protocol import EngineSettings
 from localjudge.model_registry import ModelFile
 from tests.engine.conftest import Asker, ModelMaker, Opener
@@ -72,7 +72,7 @@ def test_a_file_that_changes_before_or_while_it_is_loaded_is_refused(
     before: Callable[[Path], object],
     during: Callable[[Path], object],
 ) -> None:
-    def slowly(path: Path, **how: Any) -> OpenModel:
+    def slowly(path: Path, **how: Any) -> Any:
         opened = open_model(path, **how)
         during(path)
         return opened

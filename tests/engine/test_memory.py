@@ -13,10 +13,11 @@ from localjudge import OutOfResource
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp import memory, model_check
 from localjudge.engine.llamacpp.loading import load
-from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.protocol import EngineSettings
 from localjudge.types import readable
 from tests.engine.conftest import ModelMaker
+
+UBATCH = 512
 
 pytestmark = pytest.mark.engine
 

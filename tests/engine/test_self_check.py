@@ -13,7 +13,7 @@ import localjudge
 from localjudge import ModelError, OutOfResource
 from localjudge.cli.main import main
 from localjudge.engine.llamacpp import self_check
-from localjudge.engine.llamacpp.context import KVCache, RewindMode
+from localjudge.engine.llamacpp.context import KVCache
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult
 from localjudge.engine.protocol import EngineSettings
@@ -56,7 +56,7 @@ def test_each_kind_of_memory_is_rewound_exactly(
     assert "repack" not in engine.identity
     loaded = load(make_model(architecture), EngineSettings(threads=1))
     loaded.close()
-    mode: RewindMode = "checkpoint" if architecture in SAVED else "cut"
+    mode: Any = "checkpoint" if architecture in SAVED else "cut"
     assert loaded.self_check == SelfCheckResult(rewind_mode=mode, difference=0)
 
 
@@ -169,7 +169,7 @@ def test_a_build_with_wrong_forks_rewinds_in_another_way(
     make_model: ModelMaker,
     monkeypatch: pytest.MonkeyPatch,
     wrong: tuple[str, ...],
-    mode: RewindMode,
+    mode: Any,
 ) -> None:
     """Some GPU builds gave other logits after a fork."""
     logits_after = KVCache.logits_after

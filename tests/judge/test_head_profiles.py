@@ -9,9 +9,12 @@ from localjudge.judge.profile import Head, ProfileFolder, load_profile
 from localjudge.judge.profile_choice import choose
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Relevance, Usefulness
-from localjudge.types import OUTPUTS_KEY, VOCABULARY_KEY, ClassifierReading, Piece
+from localjudge.types import ClassifierReading, Piece
 from tests.engine.classifiers import ENTAILMENT, write_profile
 from tests.judge.conftest import unit
+
+OUTPUTS_KEY = "classifier.output_labels"
+VOCABULARY_KEY = "vocabulary_size"
 
 BERT = {"general.architecture": "bert", "general.name": "some encoder"}
 NLI = BERT | {OUTPUTS_KEY: ",".join(ENTAILMENT)}

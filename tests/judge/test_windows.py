@@ -1,10 +1,11 @@
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.judge.windows import Cost, Sentences, Windows
+from localjudge.judge.windows import Windows
 from localjudge.metrics import Attribution, Relevance, Span, Task, Unit, Usefulness
 from localjudge.text import sentences
 from localjudge.types import Refusal, Sufficiency
@@ -17,7 +18,7 @@ def cost(task: Task) -> int:
     return sum(map(len, beside)) + len(asked) + len(task.unit.span.text)
 
 
-def windows(task: Task, *, cost: Cost, capacity: int, sentences: Sentences) -> tuple[Task, ...]:
+def windows(task: Task, *, cost: Any, capacity: int, sentences: Any) -> tuple[Task, ...]:
     cut = Windows(cost=cost, capacity=capacity, sentences=sentences)
     return tuple(window for window, _ in cut.split(task))
 
@@ -100,7 +101,7 @@ def rounded_cost(task: Task) -> int:
     capacity=st.integers(130, 500),
 )
 def test_windows_do_not_depend_on_earlier_tasks(
-    measure: Cost, overlap: int, contexts: list[str], lengths: list[int], capacity: int
+    measure: Any, overlap: int, contexts: list[str], lengths: list[int], capacity: int
 ) -> None:
     """Statements of several lengths with the same contexts have the same windows as separately."""
     shared = Windows(cost=measure, capacity=capacity, sentences=sentences, overlap=overlap)

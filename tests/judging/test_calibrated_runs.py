@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 import localjudge
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.judging.verify import verify_run as verify
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.run_directory.calibration import Calibration
@@ -97,7 +96,7 @@ def test_a_calibrated_run_needs_no_other_file(calibration: Calibration) -> None:
     run = judged("run", calibration="file.json")
     Path("file.json").unlink()
     shutil.rmtree("home")
-    assert verify(run, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
+    assert run.verify(engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
     again = localjudge.evaluate(
         reuse="run", max_failed=1, engine=ScriptedEngine(SCRIPT), out="again"
     )

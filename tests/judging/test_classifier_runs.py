@@ -10,7 +10,7 @@ import pytest
 import localjudge
 from localjudge import InputError, LocaljudgeError
 from localjudge.evidence.finder import VERSION as FINDER_VERSION
-from localjudge.evidence.nearest import MARK, VERSION
+from localjudge.evidence.nearest import VERSION
 from localjudge.model_registry import ModelFile
 from localjudge.report.remarks import detail_lines
 from localjudge.report.worst_samples import static_samples
@@ -19,6 +19,8 @@ from tests.cli.conftest import Call, call
 from tests.engine.classifiers import ENTAILMENT, NLI_SHAPE, make_classifier, write_profile
 from tests.engine.conftest import ModelMaker, make_model
 from tests.judging.test_kills import answers, finish, paused
+
+MARK = " ... "
 
 __all__ = ["call", "make_model"]
 

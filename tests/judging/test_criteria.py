@@ -6,7 +6,6 @@ import pytest
 
 import localjudge
 from localjudge import Criterion, InputError, Run, ScriptedEngine, evaluate, model_registry
-from localjudge.analysis.check import check
 from localjudge.report.remarks import remarks
 
 ROWS: list[dict[str, Any]] = [
@@ -66,7 +65,7 @@ def test_a_criterion_is_a_metric_like_any_other(tmp_path: Path) -> None:
     assert scores["a", "tone"].detail == "expected level 1.80 of 1 to 5"
     assert scores["c", "refuses"].detail == "response is null"
     assert judged["refuses"].ci95 is not None
-    assert check(judged, gates=["refuses>=0.9"]).decisions[0].outcome == "undecided"
+    assert judged.check(["refuses>=0.9"]).decisions[0].outcome == "undecided"
 
 
 def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:

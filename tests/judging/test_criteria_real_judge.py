@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localjudge import Criterion, Sample
 from localjudge.judging import judges
-from localjudge.judging.judges import SingleJudge
 from localjudge.judging.questions import answers_in_order
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.criterion import read_criterion
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[SingleJudge]:
+def judge() -> Iterator[Any]:
     path = Path(os.environ.get("LOCALJUDGE_TEST_MODELS", "")) / NAME
     if not path.is_file():
         pytest.skip(f"needs a real model: set LOCALJUDGE_TEST_MODELS to a folder with {NAME}")
@@ -33,7 +33,7 @@ def judge() -> Iterator[SingleJudge]:
         yield opened
 
 
-def ask(judge: SingleJudge, criterion: Criterion, *responses: str) -> list[Answer]:
+def ask(judge: Any, criterion: Criterion, *responses: str) -> list[Answer]:
     samples = [
         Sample(id="a", user_input="When does the pharmacy open?", response=text)
         for text in responses
@@ -74,7 +74,7 @@ def ask(judge: SingleJudge, criterion: Criterion, *responses: str) -> list[Answe
     ],
 )
 def test_bundled_criteria_decide_obvious_cases(
-    judge: SingleJudge, name: str, yes: tuple[str, ...], no: tuple[str, ...]
+    judge: Any, name: str, yes: tuple[str, ...], no: tuple[str, ...]
 ) -> None:
     """No case is on the wrong side of the default threshold."""
     right, wrong = (ask(judge, read_criterion(name), *texts) for texts in (yes, no))
@@ -82,7 +82,7 @@ def test_bundled_criteria_decide_obvious_cases(
     assert min(answer.valid_mass for answer in (*right, *wrong)) > 0.5
 
 
-def test_a_rubric_gives_levels_between_the_digits(judge: SingleJudge) -> None:
+def test_a_rubric_gives_levels_between_the_digits(judge: Any) -> None:
     """The kinder answer has the higher expected level, and no level is a whole number."""
     levels = {
         1: "rude or insulting",

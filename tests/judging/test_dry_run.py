@@ -11,7 +11,6 @@ from localjudge import Run, RunDirectoryError, ScriptedEngine, UnfinishedRun, ev
 from localjudge.judging.estimate import Estimate, estimate_plan
 from localjudge.judging.plan import plan
 from localjudge.judging.settings import checked
-from localjudge.judging.verify import verify_run
 from localjudge.report.estimate_views import estimate_view
 from localjudge.report.terminal import draw
 from localjudge.words import roughly
@@ -70,7 +69,7 @@ def test_a_dry_run_stops_after_30_seconds_and_the_run_asks_only_the_rest(tmp_pat
     resumed = run(tmp_path / "run", later)
     assert len(later.asked) == 69
     assert results(resumed) == results(whole)
-    assert verify_run(resumed, engine=engine())
+    assert resumed.verify(engine=engine())
 
 
 def test_a_dry_run_stops_after_64_answers_of_a_fast_judge(tmp_path: Path) -> None:
@@ -181,7 +180,7 @@ def test_a_run_that_stops_early_uses_the_answers_of_its_dry_run(
     assert set(dry.asked).isdisjoint(later.asked)
     assert 0 < len(dry.asked) <= 40
     assert results(resumed) == results(plain)
-    verified = verify_run(resumed, engine=engine())
+    verified = resumed.verify(engine=engine())
     assert verified
     assert verified.stored_requests == verified.asked_again
     if plain.summary.samples < 20:

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import InputError, RunDirectoryError, ScriptedEngine
+from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.report.shown_progress import Lines
-from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.writing import locked_directory
 
 ROWS: list[dict[str, Any]] = [
@@ -30,7 +29,7 @@ def engine(script: dict[str, float | str] | None = None) -> ScriptedEngine:
     return ScriptedEngine(script or SCRIPT, default=0.4)
 
 
-def run(out: Path, rows: list[dict[str, Any]] = ROWS, **options: Any) -> RunRecord:
+def run(out: Path, rows: list[dict[str, Any]] = ROWS, **options: Any) -> Run:
     options = {"metrics": ["context_recall"], "engine": engine(), **options}
     return localjudge.evaluate(rows, out=out, **options)
 
@@ -68,7 +67,7 @@ def test_repeating_a_call_asks_no_question_and_changes_no_file(tmp_path: Path) -
     second = engine()
     run(tmp_path, engine=second)
     assert (second.asked, written(tmp_path)) == ((), before)
-    assert len(RunRecord.open(tmp_path).manifest.environment.sessions) == 2
+    assert len(Run.open(tmp_path).manifest.environment.sessions) == 2
 
 
 def test_a_directory_of_another_run_is_refused_with_what_differs(tmp_path: Path) -> None:

@@ -17,19 +17,18 @@ from localjudge import InputError, ModelError, judging, model_registry
 from localjudge.engine import opening
 from localjudge.engine.protocol import Engine
 from localjudge.judging.job import open_job
-from localjudge.judging.judges import JUDGE_VARIABLE
 from localjudge.judging.plan import plan
 from localjudge.judging.settings import RunSettings, checked
-from localjudge.judging.verify import verify_run
 from localjudge.judging.verify_files import alterations
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
-from localjudge.report.certificate import write_certificate
 from localjudge.run_directory.jury import combine, combine_by_scales
 from localjudge.run_directory.store import Store
 from localjudge.types import Answer, NoAnswer
 from tests.cli.conftest import Call, call
 from tests.engine.conftest import ModelMaker, make_model
+
+JUDGE_VARIABLE = "LOCALJUDGE_JUDGE"
 
 __all__ = ["call", "make_model"]
 
@@ -181,7 +180,7 @@ def test_other_judges_than_those_of_a_jury_cannot_verify_its_run(
 ) -> None:
     run = evaluate(["lexical", small], tmp_path / "run", metrics="faithfulness")
     with pytest.raises(InputError, match=r"was judged by lexical, small"):
-        verify_run(run, judge=other)
+        run.verify(judge=other)
 
 
 def test_any_order_of_judges_has_the_same_bytes(small: str, tmp_path: Path) -> None:
@@ -761,7 +760,7 @@ def test_labels_correct_the_mean_of_a_jury(small: str, tmp_path: Path, call: Cal
     assert [decision.outcome for decision in decisions] == ["pass", "undecided", "fail"]
     assert {decision.corrected for decision in decisions} == {True}
     assert {decision.ci95 for decision in decisions} == {corrected.ci95}
-    certificate = write_certificate(run, tmp_path / "certificate.html", gates=gates)
+    certificate = run.certificate(tmp_path / "certificate.html", gates=gates)
     assert not certificate.problems
     html = certificate.file.read_text(encoding="utf-8")
     for name, member in run.manifest.judge.jury.items():

@@ -9,7 +9,8 @@ import pytest
 
 import localjudge
 from localjudge import DataError, InputError, RunDirectoryError, RunPair, ScriptedEngine
-from localjudge.run_directory.comparison_directory import COMPARISON
+
+COMPARISON = "comparison.json"
 
 Row = dict[str, Any]
 MAPPING = {"response": "answer_b"}

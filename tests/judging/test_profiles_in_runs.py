@@ -11,7 +11,6 @@ from localjudge.engine.tokens import ChatTemplate
 from localjudge.judge import profile as prompts
 from localjudge.judging.judges import wrap_engine
 from localjudge.judging.settings import checked
-from localjudge.judging.verify import verify_run as verify
 from localjudge.types import ChatEnds
 from tests.judge.trained_templates import CHATML
 
@@ -64,7 +63,7 @@ def test_a_run_uses_the_profile_made_for_its_model(tmp_path: Path) -> None:
     assert judged.manifest.judge.judge.profile == "minicheck"
     assert judged.manifest.judge.judge.profile_sha256 == prompts.load_profile("minicheck").sha256
     assert judged.scores[0].score == 1.0
-    assert verify(judged, engine=MiniCheck({"It opened in 1889.": 0.9})).result == "bit-identical"
+    assert judged.verify(engine=MiniCheck({"It opened in 1889.": 0.9})).result == "bit-identical"
 
 
 @pytest.mark.parametrize(
@@ -89,12 +88,12 @@ def test_a_run_stores_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert judged.manifest.judge.judge.profile == "house"
     shutil.rmtree("house")
     monkeypatch.chdir("/")
-    assert verify(judged, engine=ScriptedEngine(script)).result == "bit-identical"
+    assert judged.verify(engine=ScriptedEngine(script)).result == "bit-identical"
     settings = judged.manifest.environment.settings
     words = settings.as_json["profile"]
     words["files"]["attribution.toml"] += "# another\n"
     manifest = judged.manifest.with_environment(settings=settings.changed(profile=words))
-    again = verify(replace(judged, manifest=manifest), engine=ScriptedEngine(script))
+    again = replace(judged, manifest=manifest).verify(engine=ScriptedEngine(script))
     assert [change.ingredient for change in again.judge_changes] == ["judge.profile_sha256"]
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine, evaluate
-from localjudge.judging.verify import verify_run as verify
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
 SCRIPT: dict[str, float | str] = {"Two 1.": 0.4, "Two 2.": "it does not fit"}
@@ -92,7 +91,7 @@ def test_a_run_with_reused_answers_is_self_contained(tmp_path: Path, original: R
     second = judged(tmp_path / "second", engine(), threshold=0.3, reuse=[str(original.directory)])
     shutil.rmtree(original.directory)
     using = engine()
-    check = verify(second, engine=using)
+    check = second.verify(engine=using)
     assert (check.result, len(using.asked)) == ("bit-identical", 6)
     with closing(sqlite3.connect(second.directory / "run.sqlite")) as store:
         sources = store.execute(

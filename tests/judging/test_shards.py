@@ -18,9 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine, evaluate
-from localjudge.analysis.compare import compare
 from localjudge.engine.scripted import unit_text
-from localjudge.judging.verify import verify_run as verify
 from localjudge.types import NoAnswer, VerdictRequest
 from tests.report.whole_files import exported
 from tests.run_directory.conftest import Stopped, in_store
@@ -173,15 +171,15 @@ def test_a_joined_run_equals_the_whole_run(folder: Path, tmp_path: Path) -> None
     assert answers.asked + sum(answers.reused.values()) == of_whole.asked
     assert answers.reused.keys() == {str(shard) for shard in shards_in(folder)}
     assert (merged.part, merged.summary.signature) == (None, whole.summary.signature)
-    checked = verify(merged, engine=Engine())
+    checked = merged.verify(engine=Engine())
     assert (checked.result, checked.stored_requests) == (
         "bit-identical",
         len(stored(whole)["request"]),
     )
     of_one_run: Any = {"run": True, "labels": {"current": {"when", "first"}}}
-    verified_whole = verify(whole, engine=Engine())
+    verified_whole = whole.verify(engine=Engine())
     assert checked.model_dump(exclude=of_one_run) == verified_whole.model_dump(exclude=of_one_run)
-    assert not any(change.moved for change in compare(whole, merged).metrics.values())
+    assert not any(change.moved for change in merged.compare(whole).metrics.values())
     assert exported(merged, "jsonl", texts=True) == exported(whole, "jsonl", texts=True)
     again = again_by(merged, tmp_path / "again", threshold=0.7)
     expected = again_by(whole, tmp_path / "expected", threshold=0.7)

@@ -78,7 +78,7 @@ def files(run: Run) -> dict[str, bytes]:
 
 def test_the_same_judge_gives_the_same_bits(run: Run) -> None:
     """5 of 6 verdicts were asked; "Four." has no context."""
-    check = verify(run, engine=same())
+    check = run.verify(engine=same())
     assert (check.result, check.stored_requests, check.asked_again, check.identical) == (
         "bit-identical",
         5,
@@ -96,7 +96,7 @@ def test_the_same_judge_gives_the_same_bits(run: Run) -> None:
 
 def test_small_probability_changes_keep_the_verdicts(run: Run) -> None:
     """0.9 -> 0.8 and 0.3 -> 0.31, without crossing 0.5."""
-    check = verify(run, engine=moved({"One.": 0.8, "Two.": 0.31}))
+    check = run.verify(engine=moved({"One.": 0.8, "Two.": 0.31}))
     assert (check.result, check.identical, check.verdicts_moved) == ("same verdicts", 3, 0)
     assert [(row.p_before, row.p_after) for row in check.rows] == [(0.9, 0.8), (0.3, 0.31)]
     assert check.largest_move == pytest.approx(0.1)
@@ -104,7 +104,7 @@ def test_small_probability_changes_keep_the_verdicts(run: Run) -> None:
 
 def test_a_flipped_verdict_is_listed_first(run: Run) -> None:
     """0.6 -> 0.4 crosses the threshold; 0.9 -> 0.6 is larger and does not."""
-    check = verify(run, engine=moved({"One.": 0.6, "Three.": 0.4}))
+    check = run.verify(engine=moved({"One.": 0.6, "Three.": 0.4}))
     assert (check.result, check.verdicts_moved) == ("different", 1)
     assert [(row.text, row.before, row.after) for row in check.rows] == [
         ("Three.", 1, 0),
@@ -129,7 +129,7 @@ def test_a_unit_judged_in_windows_moves_only_if_its_best_window_does(
         return answer.model_copy(update={"p_yes": 0.7}) if answer.p_yes == 0.2 else answer
 
     again._answer = answer
-    check = verify(run, engine=again)
+    check = run.verify(engine=again)
     assert (check.result, check.asked_again, check.identical) == ("same verdicts", 2, 1)
     assert [(row.p_before, row.p_after, row.moved) for row in check.rows] == [(0.8, 0.8, False)]
 
@@ -143,27 +143,27 @@ def test_requests_are_drawn_from_the_sorted_keys(run: Run) -> None:
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store:
         keys = [key for (key,) in store.execute("SELECT key FROM request ORDER BY key")]
     engine = same()
-    verify(run, engine=engine, sample=3, seed=4)
+    run.verify(engine=engine, sample=3, seed=4)
     of = RequestKeys(run.manifest.judge.engine.as_json)
     assert {of.keyed(request).key for request in engine.asked} == set(
         random.Random(4).sample(keys, 3)
     )
-    assert verify(run, engine=same(), sample=1000).asked_again == 5
+    assert run.verify(engine=same(), sample=1000).asked_again == 5
 
 
 def test_verify_changes_no_run_file_and_stores_its_result(run: Run) -> None:
     before = files(run)
-    verify(run, engine=moved({"One.": 0.1}))
+    run.verify(engine=moved({"One.": 0.1}))
     assert {
         name: content for name, content in files(run).items() if name != "verification.json"
     } == before
     with pytest.raises(InputError, match="name its judge"):
-        verify(str(run.directory))
+        Run.open(run.directory).verify()
 
 
 def test_a_verification_is_readable_until_the_run_changes(run: Run) -> None:
     assert last_verification(run.directory) is None
-    verify(run, engine=same(), sample=2)
+    run.verify(engine=same(), sample=2)
     drawn = last_verification(run.directory)
     assert drawn is not None
     assert (drawn.result, drawn.asked_again, drawn.stored, drawn.is_about(run.directory)) == (
@@ -174,7 +174,7 @@ def test_a_verification_is_readable_until_the_run_changes(run: Run) -> None:
     )
     assert datetime.fromisoformat(drawn.when).tzinfo == UTC
     assert (run.directory / "verification.json").stat().st_mode & 0o777 == 0o600
-    verify(run, engine=moved({"One.": 0.1}))
+    run.verify(engine=moved({"One.": 0.1}))
     whole = last_verification(run.directory)
     assert whole is not None
     assert (whole.result, whole.asked_again) == ("different", 5)
@@ -186,7 +186,7 @@ def test_a_verification_is_readable_until_the_run_changes(run: Run) -> None:
 def test_a_read_only_run_can_be_verified(run: Run) -> None:
     (run.directory / "verification.json").mkdir()
     progress = Notes()
-    assert verify(run, engine=same(), progress=progress).result == "bit-identical"
+    assert run.verify(engine=same(), progress=progress).result == "bit-identical"
     assert [
         note for note in progress.notes if note.startswith("verification.json cannot be stored: ")
     ]
@@ -199,7 +199,7 @@ def test_an_invalid_verification_file_is_refused(run: Run) -> None:
 
 
 def test_the_ingredient_that_changed_is_named(run: Run) -> None:
-    check = verify(run, engine=same(n_ctx=4096))
+    check = run.verify(engine=same(n_ctx=4096))
     assert [(change.ingredient, change.before, change.after) for change in check.judge_changes] == [
         ("engine.n_ctx", None, 4096)
     ]
@@ -227,7 +227,7 @@ def _edit(path: Path, old: str, new: str) -> None:
 )
 def test_an_edited_value_is_named(run: Run, name: str, old: str, new: str, place: str) -> None:
     _edit(run.directory / name, old, new)
-    check = verify(Run.open(run.directory, check=False), engine=same())
+    check = Run.open(run.directory, check=False).verify(engine=same())
     assert (check.result, check.files, check.identical) == (
         "different",
         {name: tuple(place.split(", "))},
@@ -256,7 +256,7 @@ ALL = ["scores.jsonl", "verdicts.jsonl", "summary.json"]
 def test_an_edited_store_is_detected(run: Run, statement: str, expected: dict[str, Any]) -> None:
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
         store.execute(statement)
-    check = verify(run, engine=same())
+    check = run.verify(engine=same())
     seen = {
         "moved": check.verdicts_moved,
         "altered": check.altered_requests,
@@ -282,7 +282,7 @@ def test_an_edited_manifest_is_detected(run: Run) -> None:
         '"threshold": 0.5,\n    "min',
         '"threshold": 0.6,\n    "min',
     )
-    check = verify(Run.open(run.directory, check=False), engine=same())
+    check = Run.open(run.directory, check=False).verify(engine=same())
     assert [change.ingredient for change in check.judge_changes] == ["threshold"]
     assert (check.result, check.files) == (
         "different",
@@ -293,7 +293,7 @@ def test_an_edited_manifest_is_detected(run: Run) -> None:
 @pytest.mark.parametrize("name", ["scores.jsonl", "verdicts.jsonl"])
 def test_a_missing_result_file_is_named(run: Run, name: str) -> None:
     (run.directory / name).unlink()
-    assert verify(run, engine=moved({"One.": 0.1})).files == {name: ("it cannot be read",)}
+    assert run.verify(engine=moved({"One.": 0.1})).files == {name: ("it cannot be read",)}
 
 
 @pytest.mark.parametrize("options", [{"cluster_by": "topic"}, {"reasons": "after"}], ids=str)
@@ -304,4 +304,4 @@ def test_verify_covers_clusters_failures_and_reasons(
     script: dict[str, float | str] = {**SCRIPT, "Two.": "too long"}
     run = scripted_run("run", rows, script, **options)
     engine = Another(script, OneJudge(script, default=1.0))
-    assert verify(run, engine=engine).result == "bit-identical"
+    assert run.verify(engine=engine).result == "bit-identical"

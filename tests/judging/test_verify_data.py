@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate, evaluate_pair
-from localjudge.report.certificate import write_certificate
 from localjudge.report.verification_views import verification_view
-from tests.report.conftest import printed
 from tests.run_directory.conftest import edited
 
 FIELDS = ("question", "contexts", "old", "answer", "topic")
@@ -53,7 +51,7 @@ def test_manifest_and_certificate_have_the_sha256_of_the_file(file: Path) -> Non
     run = judge(file)
     checksum = hashlib.sha256(file.read_bytes()).hexdigest()
     assert run.manifest.environment.source_sha256 == (checksum,)
-    page = write_certificate(run, file.parent / "page.html").file.read_text()
+    page = run.certificate(file.parent / "page.html").file.read_text()
     assert f"sha256 of data.csv <code>{checksum}</code>" in page
     edited("manifest.json", "source_sha256", "source_sha1")(run.directory)
     assert Run.open(run.directory).verify(engine=engine(), data=file)
@@ -66,7 +64,7 @@ def test_same_file_gives_the_samples(file: Path, how: dict[str, Any]) -> None:
     assert verification
     assert verification.data_file is not None
     assert verification.data_file.has_same_bytes
-    assert "data.csv" in printed(verification_view(verification), width=300)
+    assert "data.csv" in " ".join(map(str, verification_view(verification).notes))
     rows = [{**row(number), "contexts": [f"Because {number}."]} for number in (5, 4, 3, 2, 1, 0)]
     other = file.with_suffix(".jsonl")
     other.write_text("\n".join(map(json.dumps, rows)))
@@ -88,7 +86,7 @@ def test_changed_cell_is_noticed(file: Path, column: str) -> None:
     assert verification.data_file is not None
     assert verification.data_file.missing == 1
     assert not verification.data_file.has_same_bytes
-    assert not write_certificate(run, file.parent / "page.html").problems
+    assert not run.certificate(file.parent / "page.html").problems
 
 
 def test_more_and_fewer_rows_are_noticed(file: Path) -> None:

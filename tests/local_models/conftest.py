@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gguf import GGUFWriter
 
-from localjudge.local_models import Found, FoundModel, SkippedFile
+from localjudge.local_models import FoundModel, SkippedFile
 
 VARIABLES = ("OLLAMA_MODELS", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME")
 MODEL_LAYER = "application/vnd.ollama.image.model"
@@ -106,11 +106,11 @@ def downloaded(
     return link
 
 
-def models(entries: Iterable[Found]) -> dict[str, Path]:
+def models(entries: Iterable[Any]) -> dict[str, Path]:
     return {model.source: model.path for model in entries if isinstance(model, FoundModel)}
 
 
-def skipped(entries: Iterable[Found]) -> dict[str, str]:
+def skipped(entries: Iterable[Any]) -> dict[str, str]:
     return {
         entry.where.rpartition("/")[2]: entry.reason
         for entry in entries

@@ -6,23 +6,19 @@ Needs Chromium, either the system's or the one named by LOCALJUDGE_TEST_CHROMIUM
 import base64
 import gzip
 import hashlib
-import io
 import json
 import os
-import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from rich.console import Console
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.report.terminal import Table, draw
 from localjudge.stats.interval import Mean
 
 if TYPE_CHECKING:  # tests without a browser run without the package
@@ -42,27 +38,6 @@ HOSTILE = (
     "\u202eevil\u202c \u2028 \u2066x",
 )
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def printed(view: Table | Sequence[Table], width: int = 120, *, colour: bool = False) -> str:
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-    )
-    tables = [view] if isinstance(view, Table) else view
-    text = "\n".join(draw(table, console) for table in tables)
-    assert colour == bool(_COLOUR.search(text))
-    return _COLOUR.sub("", text)
-
-
-def print_lines(view: Table | Sequence[Table], width: int = 100) -> list[str]:
-    return [line.strip() for line in printed(view, width).splitlines()]
 
 
 class PageReader(HTMLParser):

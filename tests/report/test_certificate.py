@@ -1,5 +1,6 @@
 """The certificate states what was checked and no more."""
 
+import hashlib
 import json
 import re
 import sqlite3
@@ -13,11 +14,8 @@ import pytest
 from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
-from localjudge.report.certificate import write_certificate
-from localjudge.report.verification_views import labels_lines
-from localjudge.run_directory.directory import file_sha256
-from localjudge.run_directory.files import VERIFICATION
-from localjudge.run_directory.label_rows import LABELS, append_labels, label_file
+from localjudge.report.verification_views import verification_view
+from localjudge.run_directory.label_rows import append_labels, label_file
 from localjudge.types import Language
 from tests.analysis.conftest import label, label_words
 from tests.analysis.labelled_runs import make_run, same_judge
@@ -25,8 +23,14 @@ from tests.conftest import ScriptedRun
 from tests.report.conftest import HOSTILE, PageReader
 from tests.run_directory.conftest import edited
 
-WHEN = "2026-11-25T23:04:59+00:00"
+VERIFICATION = "verification.json"
+LABELS = "labels.jsonl"
+
 Text = Callable[..., str]
+
+
+def sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 @pytest.fixture
@@ -38,7 +42,7 @@ def run(scripted_run: ScriptedRun) -> Run:
 def text(tmp_path: Path) -> Text:
 
     def written(run: Run, **how: Any) -> str:
-        path = write_certificate(run, tmp_path / "certificate.html", when=WHEN, **how).file
+        path = run.certificate(tmp_path / "certificate.html", **how).file
         return " ".join(PageReader(path.read_text()).text.split())
 
     return written
@@ -56,15 +60,16 @@ def test_a_certificate_names_result_inputs_labels_and_commands(run: Run, text: T
         "In an average right answer, about {:.0f} % of the sentences "
         "are supported by the documents ({} to {})."
     )
-    assert "localjudge certificate, written on 2026-11-25 at 23:04 UTC Help desk <autumn>" in page
+    written = "localjudge certificate, written on "
+    assert re.search(rf"{written}20\d\d-\d\d-\d\d at \d\d:\d\d UTC Help desk <autumn>", page)
     assert sentence.format(100 * corrected.mean, low, high) in page
     assert "context_recall: corrected by 30 of 40 labels" in page
     assert f"in any order and format {run.manifest.data.sha256}" in page
-    manifest = file_sha256(run.directory / "manifest.json")
+    manifest = sha256(run.directory / "manifest.json")
     assert f"{run.summary.signature} sha256 of manifest.json {manifest}" in page
     ones = sum(row.human == 1 for row in label_file(run.directory).rows)
     assert f"ann (40, {ones} yes); labels from " in page
-    assert f"sha256 of labels.jsonl {file_sha256(run.directory / LABELS)}" in page
+    assert f"sha256 of labels.jsonl {sha256(run.directory / LABELS)}" in page
     assert "Obtain the run directory run, which contains the texts" in page
     assert "localjudge verify run" in page
     assert "localjudge report run --certificate again.html --title 'Help desk <autumn>'" in page
@@ -124,12 +129,12 @@ def test_labels_are_not_called_altered_if_the_run_was(run: Run, tmp_path: Path) 
     found = altered.verify(engine=same_judge(run))
     assert not found
     assert found.labels.problems
-    assert "altered" not in " ".join(labels_lines(found.labels))
-    problems = write_certificate(altered, tmp_path / "page.html").problems
+    assert not [note for note in verification_view(found).notes if "labels: altered" in note]
+    problems = altered.certificate(tmp_path / "page.html").problems
     assert not any("labels.jsonl was changed" in problem for problem in problems)
     edited(LABELS, '"human": 1', '"human": 0')(run.directory)
     found = Run.open(run.directory, check=False).verify(engine=same_judge(run))
-    assert list(labels_lines(found.labels)) == ["labels: altered"]
+    assert "labels: altered" in verification_view(found).notes
 
 
 def test_forged_sizes_of_labels_are_named_before_the_first_verification(
@@ -145,7 +150,7 @@ def test_forged_sizes_of_labels_are_named_before_the_first_verification(
     assert "size_share of 1 row" in page
     assert "30 of 40 labels" not in page
     found = run.verify(engine=same_judge(run))
-    assert list(labels_lines(found.labels)) == ["labels: altered"]
+    assert "labels: altered" in verification_view(found).notes
 
 
 def test_a_certificate_without_labels_has_nothing_about_them_on_top(
@@ -168,7 +173,7 @@ def test_an_altered_run_has_no_result(run: Run, text: Text, tmp_path: Path) -> N
     assert run.verify(engine=same_judge(run))
     edited("summary.json", '"mean": 0.', '"mean": 0.9')(run.directory)
     altered = Run.open(run.directory, check=False)
-    file, problems, decisions = write_certificate(altered, tmp_path / "altered.html", when=WHEN)
+    file, problems, decisions = altered.certificate(tmp_path / "altered.html")
     assert decisions == ()
     page = PageReader(file.read_text()).text
     assert re.search("summary.json was changed: .*manifest.json", problems[0])
@@ -196,20 +201,22 @@ def test_certificates_are_whole_in_each_language(
     )
     assert [words for words in english if words in page] == []
     edited("scores.jsonl", '"score": ', '"score": 0')(run.directory)
-    path = write_certificate(
-        Run.open(run.directory, check=False), tmp_path / "altered.html", language=language
-    ).file
+    path = (
+        Run.open(run.directory, check=False)
+        .certificate(tmp_path / "altered.html", language=language)
+        .file
+    )
     assert f'<html lang="{language}">' in path.read_text()
 
 
 def test_equal_runs_have_equal_certificates_apart_from_the_date(run: Run, tmp_path: Path) -> None:
-    pages = [
-        write_certificate(run, tmp_path / f"{at}.html", when=f"2026-11-2{at}T00:00:00+00:00").file
-        for at in (1, 2)
-    ]
-    first, second = (path.read_text() for path in pages)
-    assert first != second
-    assert first.replace("2026-11-21", "2026-11-22") == second
+    pages = [run.certificate(tmp_path / f"{at}.html").file for at in (1, 2)]
+    first, second = (
+        re.subn(r"written on 20\d\d-\d\d-\d\d at \d\d:\d\d UTC", "", path.read_text())
+        for path in pages
+    )
+    assert first == second
+    assert first[1] > 0
     assert pages[0].stat().st_mode & 0o077 == 0
 
 
@@ -226,9 +233,7 @@ def test_a_certificate_has_no_texts_and_replaces_no_other_file(
 
 def test_hostile_names_are_text(scripted_run: ScriptedRun, tmp_path: Path) -> None:
     run = label(make_run(scripted_run, "run", samples=30), n=40, annotator=" ".join(HOSTILE))
-    html = write_certificate(
-        run, tmp_path / "page.html", title=" ".join(HOSTILE), when=WHEN
-    ).file.read_text()
+    html = run.certificate(tmp_path / "page.html", title=" ".join(HOSTILE)).file.read_text()
     assert {name for name, _ in PageReader(html).elements} & {"img", "svg", "b"} == set()
     assert len(PageReader(html).raw) == 3
     assert "\x1b" not in html
@@ -281,7 +286,7 @@ def test_a_certificate_names_all_that_decides_the_number(
         "Die Labels widersprechen dem Prüfmodell: 0 von 19 gelabelten Aussagen sind durch die "
         "Dokumente belegt, das Prüfmodell sagt 19 (p < 0,001)" in german
     )
-    certificate = write_certificate(run, run.directory.parent / "gates.html", gates=gates)
+    certificate = run.certificate(run.directory.parent / "gates.html", gates=gates)
     assert not certificate.passed
     assert [decision.outcome for decision in certificate.decisions] == ["undecided", "undecided"]
 
@@ -308,7 +313,7 @@ def test_a_certificate_replaces_no_file_of_its_run(
         path.hardlink_to(target)
     before = target.read_bytes() if target.exists() else None
     with pytest.raises(InputError, match="file of the run"):
-        write_certificate(run, path)
+        run.certificate(path)
     assert (target.read_bytes() if target.exists() else None) == before
 
 

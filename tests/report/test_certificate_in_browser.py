@@ -11,7 +11,6 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from localjudge import Run
-from localjudge.report.certificate import write_certificate
 from localjudge.types import Language
 from tests.analysis.conftest import JudgedRun, judged_run, label, label_words
 from tests.run_directory.conftest import edited
@@ -44,9 +43,7 @@ def large(judged_run: JudgedRun) -> Run:
 
 @pytest.fixture
 def certificate(large: Run, tmp_path: Path) -> Path:
-    written = write_certificate(
-        large, tmp_path / "page.html", title="Answers of the help desk " * 8
-    )
+    written = large.certificate(tmp_path / "page.html", title="Answers of the help desk " * 8)
     assert written.problems == ()
     return written.file
 
@@ -70,15 +67,13 @@ def test_a_large_certificate_is_one_page_of_a4(
     browser: Browser, large: Run, certificate: Path
 ) -> None:
     for language in get_args(Language):
-        write_certificate(
-            large, certificate, title="Answers of the help desk " * 8, language=language
-        )
+        large.certificate(certificate, title="Answers of the help desk " * 8, language=language)
         assert count_pages(browser, certificate) == 1, language
     edited("scores.jsonl", '"score": ', '"score": 0')(large.directory)
     assert (
         count_pages(
             browser,
-            write_certificate(Run.open(large.directory, check=False), certificate).file,
+            Run.open(large.directory, check=False).certificate(certificate).file,
         )
         == 1
     )

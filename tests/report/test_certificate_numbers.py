@@ -18,8 +18,6 @@ from second_opinion import second_opinion
 from localjudge import Run, ScriptedEngine
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.read_labels import read_labels
-from localjudge.report.certificate import write_certificate
 from tests.analysis.conftest import written
 from tests.conftest import ScriptedRun
 from tests.report.conftest import PageReader
@@ -32,7 +30,6 @@ Row = dict[str, Any]
 Place = tuple[str, int]
 UNITS = ("Chirurgie", "Neurologie", "Innere")
 GATES = ("faithfulness>=0.2", "faithfulness>=0.9", "faithfulness[unit=Neurologie]>=0.5")
-WHEN = "2026-11-25T23:04:59+00:00"
 GOLDEN = (math.sqrt(5) - 1) / 2
 STRATA = 5
 FEWEST_OF_STRATUM = 5
@@ -81,7 +78,7 @@ def label_run(run: Run, folder: Path) -> None:
     """Ann labels a planned sheet of 75, Bo contradicts every fifth label, Carol settles these."""
     rows = Labelling(run, "ann", DrawingOptions(sample=75, by="unit")).rows_to_send()
     sheet = [{**row, "human": truth(row["text"]), "source_text": None} for row in rows]
-    read_labels(run, written(folder / "ann.jsonl", *sheet), "ann")
+    run.read_labels(written(folder / "ann.jsonl", *sheet), "ann")
     with second_opinion(run, "bo", sample=75, by="unit") as again:
         while again.rows:
             text = again.rows[0]["text"]
@@ -205,9 +202,7 @@ def test_every_number_on_a_certificate_is_recomputed_from_the_files(
     run.report()
     assert run.verify(engine=ScriptedEngine(script))
     gates = list(GATES)
-    path = write_certificate(
-        run, tmp_path / "page.html", gates=gates, by="unit", when=WHEN, title="Clinic"
-    ).file
+    path = run.certificate(tmp_path / "page.html", gates=gates, by="unit", title="Clinic").file
     page = " ".join(PageReader(path.read_text(encoding="utf-8")).text.split())
     manifest_bytes = (run.directory / "manifest.json").read_bytes()
     manifest = json.loads(manifest_bytes)
@@ -245,12 +240,14 @@ def test_every_number_on_a_certificate_is_recomputed_from_the_files(
     low, mean, high = (f"{100 * value:.0f}" for value in (whole.low, whole.mean, whole.high))
     share = 100 * (1 - disputed / len(pairs))
     agreement = f"{share:.0f} % agreement, Krippendorff's alpha {alpha(pairs):.3f}"
+    written = re.search(r"written on 20\d\d-\d\d-\d\d at \d\d:\d\d UTC", page)
+    assert written
     facts = [
         *rows,
         f"about {mean} % of the sentences are supported by the documents ({low} to {high})",
         f"faithfulness: corrected by {whole.labels} labels",
         f"faithfulness{whole.numbers}corrected by {whole.labels} labels9000",
-        f"written on {WHEN[:10]} at {WHEN[11:16]} UTC",
+        f"localjudge certificate, {written[0]}",
         f"Verified on {verification['when'][:10]} on {verification['machine']}: ",
         f"the judge repeated {len(verdicts)} of {len(verdicts)} stored answers",
         f"Labels: {len(decisions)} of {len(decisions)} rows of labels.jsonl are as they were"

@@ -13,7 +13,6 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from localjudge import Run
-from localjudge.analysis.check import check
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import parse_gate
 from localjudge.report.ci import finished, run_markdown, unfinished
@@ -71,7 +70,7 @@ def runs(scripted_run: ScriptedRun) -> tuple[Run, Run]:
 def test_markdown_shows_table_gates_and_changed_samples(runs: tuple[Run, Run]) -> None:
     before, after = runs
     gates = ["context_recall>=0.01", "context_recall>=0.9"]
-    text = run_markdown(after, check(after, gates=gates, baseline=before))
+    text = run_markdown(after, after.check(gates, baseline=before))
     summary, decided, compared, counted = parse_tables(text)
     assert text.startswith("## localjudge: 1 of 2 gates failed\n")
     assert summary[0] == ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
@@ -109,7 +108,7 @@ def test_junit_and_markdown_contain_no_text_and_no_id(scripted_run: ScriptedRun)
     ]
     before = scripted_run("before", rows, {"Kowalczyk is red.": 0.25})
     after = scripted_run("after", rows, {})
-    text = run_markdown(after, check(after, gates=["context_recall>=0.01"], baseline=before))
+    text = run_markdown(after, after.check(["context_recall>=0.01"], baseline=before))
     assert "row 2: context_recall 1.000, was 0.500\n" in text
     assert not re.search("4711|Kowalczyk|rains", text)
 
@@ -117,10 +116,10 @@ def test_junit_and_markdown_contain_no_text_and_no_id(scripted_run: ScriptedRun)
 def test_passed_gates_differ_from_no_gates(runs: tuple[Run, Run]) -> None:
     _, after = runs
     gates = ["context_recall>=0.9"]
-    kept = run_markdown(after, check(after, gates=gates, undecided="pass"))
+    kept = run_markdown(after, after.check(gates, undecided="pass"))
     assert kept.startswith("## localjudge: all gates passed (1)\n")
     assert "(counts as passed)" in kept
-    assert run_markdown(after, check(after)).startswith("## localjudge: 1 sample scored\n")
+    assert run_markdown(after, after.check()).startswith("## localjudge: 1 sample scored\n")
 
 
 @given(HOSTILE_TEXT)
@@ -128,7 +127,7 @@ def test_a_name_in_a_table_is_code_and_one_cell(run: Run, name: str) -> None:
     summary = run.summary.model_copy(
         update={"metrics": {name: run.summary.metrics["context_recall"]}}
     )
-    text = run_markdown(Run(run.directory, summary, run.manifest), check(run))
+    text = run_markdown(Run(run.directory, summary, run.manifest), run.check())
     (table,) = parse_tables(text)
     shown = printable(name).replace("|", "\\x7c").replace("`", "\\x60")
     assert table[1][0].strip(" ") == shown.strip(" ")

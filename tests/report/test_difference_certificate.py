@@ -1,5 +1,6 @@
 """The certificate of a difference states what was checked of both runs, and the difference."""
 
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -7,20 +8,19 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from command_line import printed
 
 from localjudge import InputError, RunPair, ScriptedEngine, evaluate_pair
 from localjudge.analysis.compare import join_statements
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
-from localjudge.report.comparison_views import comparison_view
-from localjudge.report.difference_certificate import write_difference_certificate
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
-from localjudge.run_directory.directory import file_sha256
-from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
+from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.types import Language
-from tests.report.conftest import HOSTILE, PageReader, printed
+from tests.report.conftest import HOSTILE, PageReader
 
-WHEN = "2026-11-25T23:04:59+00:00"
+LABELS = "labels.jsonl"
+
 Text = Callable[..., str]
 SECRET = "The vault opens at nine."
 
@@ -45,6 +45,10 @@ def pair(tmp_path: Path) -> RunPair:
     return evaluate_pair(rows, "old", out=tmp_path / "cmp", **how)
 
 
+def sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
 def label(pair: RunPair, count: int = 1_000) -> None:
     source = join_statements(ComparisonDirectory.open(pair.directory))
     labelling = Labelling(source, "ann", DrawingOptions(sample=count))
@@ -56,9 +60,7 @@ def label(pair: RunPair, count: int = 1_000) -> None:
 @pytest.fixture
 def text(tmp_path: Path) -> Text:
     def written(pair: RunPair, **how: Any) -> str:
-        comparison = ComparisonDirectory.open(pair.directory)
-        file = tmp_path / "page.html"
-        write_difference_certificate(comparison, file, when=WHEN, **how)
+        file = pair.certificate(tmp_path / "page.html", **how).file
         return " ".join(PageReader(file.read_text()).text.split())
 
     return written
@@ -83,8 +85,8 @@ def test_certificate_has_difference_labels_verification_and_commands(
     for run in (pair.baseline, pair.run):
         assert run.manifest.data.sha256 in page
         assert run.summary.signature in page
-        assert file_sha256(run.directory / "manifest.json") in page
-    assert file_sha256(pair.directory / LABELS) in page
+        assert sha256(run.directory / "manifest.json") in page
+    assert sha256(pair.directory / LABELS) in page
     assert "localjudge verify cmp" in page
     again = "localjudge report cmp --certificate again.html --gate 'faithfulness.delta>=0.5'"
     assert again in page
@@ -264,8 +266,7 @@ def test_equal_answers_have_no_interval(tmp_path: Path, text: Text, count: int) 
     how: dict[str, Any] = {"mapping": {"response": "new"}, "metrics": ["faithfulness"]}
     pair = evaluate_pair(rows, "old", out=tmp_path / "cmp", engine=engine(), **how)
     page = PageReader(pair.report().read_text()).text
-    tables = comparison_view(pair.compare(by="part"))
-    printed_tables = "".join(printed(table, width=200) for table in tables)
+    printed_tables = printed("compare", pair.directory, "--by", "part", width=200)
     for shown in (printed_tables, page, text(pair)):
         assert "detected" not in shown
         assert not re.search(r"[+-]0\.\d{3} to", shown)

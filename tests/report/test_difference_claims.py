@@ -5,20 +5,18 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from command_line import printed_lines
 
 from localjudge import Run, ScriptedEngine, evaluate_pair
-from localjudge.analysis.compare import compare
 from localjudge.analysis.difference_outcome import count_missing_labels
 from localjudge.report.certificate_text import translate_difference
-from localjudge.report.comparison_views import comparison_view
-from localjudge.report.difference_claims import claims, next_step_of_comparison
+from localjudge.report.difference_claims import claims
 from localjudge.report.messages import Messages
 from localjudge.types import Language
-from localjudge.words import as_typed
 from tests.analysis.conftest import label, label_words
 from tests.analysis.labelled_runs import METRIC, make_run
 from tests.conftest import ScriptedRun
-from tests.report.conftest import one_each, print_lines
+from tests.report.conftest import one_each
 
 
 def other(number: int) -> str:
@@ -26,13 +24,12 @@ def other(number: int) -> str:
 
 
 def said(before: Run, after: Run) -> str:
-    """Return the claim about the only metric, which is also the beginning of the view."""
-    comparison = compare(before, after)
-    with as_typed():
-        [line] = claims(comparison)
-        lines = print_lines(comparison_view(comparison), 1_000)
-    assert lines[0] == line
-    return line
+    """Return the claim about the only metric, with which the comparison begins."""
+    return printed_lines("compare", before, after, width=1_000)[0]
+
+
+def next_step(before: Run, after: Run) -> str:
+    return printed_lines("compare", before, after, width=1_000)[-1]
 
 
 def test_labels_decide_and_their_people_are_counted(scripted_run: ScriptedRun) -> None:
@@ -51,9 +48,8 @@ def test_labels_decide_and_their_people_are_counted(scripted_run: ScriptedRun) -
     assert line.startswith(f"B is worse in {METRIC}: -")
     assert "140 labels of 2 people" in line
     assert said(after, before).startswith(f"B is better in {METRIC}: +")
-    with as_typed():
-        step = next_step_of_comparison(compare(before, after))
-    assert step == f"localjudge report {after.directory} --baseline {before.directory}"
+    step = f"localjudge report {after.directory} --baseline {before.directory}"
+    assert next_step(before, after) == f"next: {step}"
 
 
 def test_judge_only_claims_no_order_and_names_the_commands_to_label(
@@ -85,7 +81,7 @@ def test_undecided_difference_says_how_many_more_labels_would_decide(
     after = make_run(scripted_run, "b", other, samples=200)
     label(before, n=60)
     label(after, n=60, say=lambda text: int(text.split()[4]) % 6 == 0 or bool(label_words(text)))
-    change = compare(before, after).metrics[METRIC]
+    change = after.compare(before).metrics[METRIC]
     line = said(before, after)
     assert line.startswith(f"Not decided in {METRIC}: ")
     missing = count_missing_labels(change)
@@ -108,7 +104,8 @@ def test_undecided_interval_visibly_contains_0(
 ) -> None:
     """The first two would both be 0.000 with three digits."""
     before = label(make_run(scripted_run, "a"), n=50)
-    comparison = compare(before, label(make_run(scripted_run, "b", other), n=50))
+    after = label(make_run(scripted_run, "b", other), n=50)
+    comparison = after.compare(before)
     change = comparison.metrics[METRIC]
     assert change.corrected
     corrected = change.corrected.model_copy(update={"ci95": ends})
@@ -118,7 +115,7 @@ def test_undecided_interval_visibly_contains_0(
     assert line.startswith("Not decided")
     interval = f"{shown[0]} to {shown[1]}"
     assert f"({interval})" in line
-    table = print_lines(comparison_view(comparison), 1_000)[1:]
+    table = printed_lines("compare", before, after, width=1_000)[1:]
     assert any(row.endswith(interval) for row in table)
     values = json.loads(comparison.model_dump_json())
     assert values["metrics"][METRIC]["corrected"]["ci95"] == [*ends]
@@ -160,8 +157,7 @@ def test_comparison_of_two_columns_names_its_directory(tmp_path: Path) -> None:
     }
     pair = evaluate_pair(rows, "a", out=out, **how)
     assert said(pair.baseline, pair.run).endswith(f"`localjudge label {out}`")
-    with as_typed():
-        assert next_step_of_comparison(pair.comparison) == f"localjudge label {out}"
+    assert next_step(pair.baseline, pair.run) == f"next: localjudge label {out}"
 
 
 def test_metric_without_a_judge_needs_no_labels(scripted_run: ScriptedRun) -> None:

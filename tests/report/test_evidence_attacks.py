@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed
 from playwright.sync_api import expect
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
-from localjudge.report.sample_views import sample_view
 from localjudge.run_directory.result_rows import EvidenceRow
-from tests.report.conftest import HOSTILE, Open, printed
+from tests.report.conftest import HOSTILE, Open
 
 FACT = "Ulm lies on the Danube."
 OTHER = "Snow fell last winter."
@@ -135,7 +135,7 @@ def test_200_contexts_name_the_right_one(tmp_path: Path) -> None:
 
     [[first, *_]] = evidence(run)
     assert first.context == 137
-    assert "evidence [138]" in printed(sample_view(run, "s"))
+    assert "evidence [138]" in printed("show", run, "s")
 
 
 @pytest.mark.parametrize("filler", ["Snow fell. ", "lorem ipsum ", "x"])
@@ -171,7 +171,7 @@ def test_text_that_looks_like_html_is_verbatim_in_the_file_and_text_on_the_page(
     assert rows
     stored = (run.directory / "evidence.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["text"] for line in stored] == [row.text for row in rows]
-    assert "\x1b" not in printed(sample_view(run, "s"))
+    assert "\x1b" not in printed("show", run, "s")
     page = open_page(run.report())
     page.locator(".opener").first.click()
     expect(page.locator("mark.evidence").first).to_be_visible()

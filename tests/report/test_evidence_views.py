@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed_lines
 from playwright.sync_api import expect
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
 from localjudge.report.evidence_views import misplaced_citation
-from localjudge.report.sample_views import sample_view
 from localjudge.report.worst_samples import static_samples
 from localjudge.run_directory.result_rows import EvidenceRow
 from localjudge.types import VerdictRequest
-from tests.report.conftest import Open, PageReader, print_lines
+from tests.report.conftest import Open, PageReader
 
 SAMPLE = {
     "id": "danube",
@@ -52,7 +52,7 @@ def run(tmp_path: Path) -> Run:
 
 def shown(run: Run, metric: str) -> str:
     """The lines below the score of a metric."""
-    lines = print_lines(sample_view(run, "danube", metric=metric))
+    lines = printed_lines("show", run, "danube", "--metrics", metric)
     start = next(at for at, line in enumerate(lines) if line.startswith(f"danube: {metric}"))
     return " ".join(" ".join(lines[start:]).split())
 

@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from command_line import printed, printed_lines
 from playwright.sync_api import Page, expect
 from second_opinion import second_opinion
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.labels.labelled_statements import disagreements, measure_certainty
-from localjudge.report.label_views import disagreements_view
-from localjudge.report.sample_views import sample_view
-from tests.report.conftest import EVIL, HOSTILE, Open, PageReader, print_lines
+from tests.report.conftest import EVIL, HOSTILE, Open, PageReader
 
 ANSWERS = {"It rains.": (1, 1), "It snows.": (1, 0), "It is red.": (0, 0), "It pours.": (0, 0)}
 """Of ann and of bob."""
@@ -112,28 +110,29 @@ def test_exported_verdicts_have_human_label_and_annotators(
 
 
 def test_a_sample_shows_the_human_label_of_each_verdict(labelled_run: Run) -> None:
-    lines = print_lines(sample_view(labelled_run, "first"))
+    lines = printed_lines("show", labelled_run, "first")
     assert "1 0.900  It rains.  (human label 1 by ann, bob)" in lines
     assert "1 0.800  It snows.  (annotators differ: ann 1, bob 0)" in lines
-    assert "1 0.700  It is red.  (differs from human label 0 by ann, bob)" in print_lines(
-        sample_view(labelled_run, "second")
+    assert "1 0.700  It is red.  (differs from human label 0 by ann, bob)" in printed_lines(
+        "show", labelled_run, "second"
     )
 
 
 def test_disagreements_begin_with_the_surest_judge(labelled_run: Run) -> None:
     """0.95 is 0.45 above the threshold, 0.7 is 0.2. Disputed statements have no label."""
-    verdicts = disagreements(labelled_run, ["context_recall"])
-    texts_and_certainties = []
-    for row, _ in verdicts:
-        texts_and_certainties.append((row.text, round(measure_certainty(labelled_run, row), 3)))
-    assert texts_and_certainties == [("It pours.", 0.45), ("It is red.", 0.2)]
-    assert disagreements(labelled_run, ["faithfulness"]) == []
-    rows = [line.split() for line in print_lines(disagreements_view(verdicts))[2:4]]
+    verdicts = json.loads(printed("show", labelled_run, "--disagree", "--json"))
+    assert [row["text"] for row in verdicts] == ["It pours.", "It is red."]
+    lines = printed_lines("show", labelled_run, "--disagree")
+    rows = [line.split() for line in lines[2:4]]
     assert [row[:7] for row in rows] == [
         ["third", "context_recall", "1", "0.950", "0", "by", "ann,"],
         ["second", "context_recall", "1", "0.700", "0", "by", "ann,"],
     ]
-    assert print_lines(disagreements_view([])) == ["no verdict differs from a human label"]
+
+
+def test_a_run_without_labels_has_no_disagreements(run: Run) -> None:
+    lines = printed_lines("show", run, "--disagree")
+    assert lines == ["no verdict differs from a human label"]
 
 
 def test_the_distribution_of_scores_names_the_judge(labelled_run: Run) -> None:

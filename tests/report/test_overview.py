@@ -1,26 +1,21 @@
 import operator
 import re
 from pathlib import Path
-from typing import Any, get_args
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from localjudge import Criterion, Run, ScriptedEngine, evaluate
-from localjudge.analysis.check import Check, check
-from localjudge.analysis.gates import Gate
-from localjudge.labels.annotator_agreement import Agreement, PairAgreement
 from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
 from localjudge.metrics.metric import get_about
-from localjudge.report.html_page import ReportInputs, page
-from localjudge.report.overview import describe_gate, overview
 from localjudge.report.sentences import state_mean
 from localjudge.stats.interval import Mean
-from localjudge.stats.paired import Comparison
+from tests.analysis.conftest import label
+from tests.analysis.labelled_runs import METRIC, make_run
 from tests.conftest import ScriptedRun
-from tests.report.conftest import ENOUGH, PageReader, corrected, labelled
+from tests.report.conftest import PageReader
 
 ROW = {
     "id": "a",
@@ -56,30 +51,37 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
 
 
-def checked(run: Run, labels: Any) -> Check:
-    return check(run).model_copy(update={"labels": labels})
+def read_page(run: Run, **options: Any) -> PageReader:
+    with TemporaryDirectory() as folder:
+        page = run.report(Path(folder) / "page.html", **options)
+        return PageReader(page.read_text(encoding="utf-8"))
 
 
-def first_screen(run: Run, labels: Any = None, title: str | None = None) -> str:
-    result = checked(run, labels)
-    html = "".join(page(run, result, inputs=ReportInputs.collect(run, result, None, title=title)))
-    return " ".join(PageReader(html).text.partition("Samples")[0].split())
+def first_screen(run: Run, **options: Any) -> str:
+    return " ".join(read_page(run, **options).text.partition("Samples")[0].split())
 
 
-def measured(run: Run, labels: Any = None) -> str:
-    text = PageReader("".join(page(run, checked(run, labels)))).text.partition(
-        "How this was measured"
-    )[2]
-    return " ".join(text.split())
+def measured(run: Run) -> str:
+    return " ".join(read_page(run).text.partition("How this was measured")[2].split())
 
 
-def test_the_finding_is_the_corrected_mean_with_its_annotators(run: Run) -> None:
-    text = first_screen(run, labelled(faithfulness=ENOUGH), title="Ward assistant")
-    title = "Ward assistant In an average answer, about 69 % of the sentences are supported"
-    assert f"{title} by the documents (59 to 78)." in text
-    assert "An annotator checked 50 statements" in text
-    people = labelled(faithfulness=ENOUGH, people=("ann", "bob"))
-    assert "Annotators checked 50 statements" in first_screen(run, people)
+@pytest.fixture
+def labelled_run(scripted_run: ScriptedRun) -> Run:
+    """40 labels of ann, of which 30 count at this look."""
+    return label(make_run(scripted_run, "labelled", samples=30), n=40)
+
+
+def test_the_finding_is_the_corrected_mean_with_its_annotators(labelled_run: Run) -> None:
+    text = first_screen(labelled_run, title="Ward assistant")
+    quoted = labelled_run[METRIC].headline
+    assert (quoted.basis, quoted.ci95 is None) == ("labels", False)
+    low, high = (f"{100 * end:.0f}" for end in quoted.ci95 or ())
+    share = f"about {100 * (quoted.mean or 0):.0f} % of the sentences are supported"
+    assert f"Ward assistant In an average right answer, {share}" in text
+    assert f"by the documents ({low} to {high})." in text
+    assert "An annotator checked 40 statements" in text
+    label(labelled_run, n=40, annotator="bob", again=True)
+    assert "Annotators checked 40 statements" in first_screen(labelled_run)
 
 
 def test_without_labels_the_finding_is_unchecked(run: Run) -> None:
@@ -92,32 +94,36 @@ def test_without_labels_the_finding_is_unchecked(run: Run) -> None:
     assert "localjudge label RUN" in text
 
 
-def test_too_few_labels_show_the_remaining_effort(run: Run) -> None:
-    few = corrected(labels=7, needed=12, minutes=4)
-    text = first_screen(run, labelled(context_recall=few))
-    assert "Too few statements" in text
-    assert "by the judge only; 12 more labels (about 4 min)" in text
+def test_too_few_labels_show_the_remaining_effort(scripted_run: ScriptedRun) -> None:
+    text = first_screen(label(make_run(scripted_run, "few", samples=30), n=7))
+    assert re.search(r"\b13 more labels \(about \d+ min\)", text), text
 
 
-def test_the_corrected_mean_comes_before_its_parts(run: Run) -> None:
-    _, metric = overview(run, checked(run, labelled(faithfulness=ENOUGH)))["metrics"]
-    assert (
-        metric["meaning"]
-        == "In an average answer, how many of the sentences are supported by the documents?"
-    )
-    assert [tuple(row.values()) for row in metric["rows"]] == [
-        ("faithfulness", 0.687, (0.592, 0.781), ""),
-        ("judge only", 0.9, run.summary.metrics["faithfulness"].ci95, "saves about 31 labels"),
-        ("labels only", 0.66, (0.51, 0.79), ""),
+def test_the_corrected_mean_comes_before_its_parts(labelled_run: Run) -> None:
+    metric = labelled_run[METRIC]
+    corrected = metric.corrected
+    assert corrected is not None
+    assert corrected.labels_alone is not None
+    assert corrected.labels_alone.mean is not None
+    text = first_screen(labelled_run)
+    shown = [
+        "In an average right answer, how many of the sentences are supported by the documents?",
+        "corrected by 30 of 40 labels",
+        f" {corrected.mean:.3f} 01",
+        f"judge only saves about {corrected.labels_saved} labels {metric.mean:.3f}",
+        f"labels only {corrected.labels_alone.mean:.3f}",
     ]
-    assert "corrected by 50 labels 0.687" in first_screen(run, labelled(faithfulness=ENOUGH))
+    places = [text.find(words) for words in shown]
+    assert -1 not in places, text
+    assert places == sorted(places)
 
 
 def test_a_withheld_mean_appears_nowhere_on_the_page(failed_run: Run) -> None:
-    values = overview(failed_run, checked(failed_run, labelled(context_recall=ENOUGH)))
-    assert [row["mean"] for row in values["metrics"][0]["rows"]] == [None]
-    assert values["finding"] == []
-    assert "No metric has" in first_screen(failed_run)
+    read = read_page(failed_run)
+    text = " ".join(read.text.partition("Samples")[0].split())
+    assert "No metric has" in text
+    assert "about 100 %" not in text
+    assert not re.search(r"context_recall 1\.000", text)
 
 
 def test_a_metric_without_a_judge_needs_no_check(tmp_path: Path) -> None:
@@ -147,8 +153,7 @@ def test_a_criterion_is_explained_by_its_question(tmp_path: Path) -> None:
         metrics=[criterion],
         out=tmp_path / "run",
     )
-    (metric,) = overview(run, check(run))["metrics"]
-    assert metric["meaning"] == "Is it polite?"
+    assert "Is it polite?" in first_screen(run)
     assert first_screen(run).count("the mean of polite is") == 1
 
 
@@ -214,25 +219,25 @@ def is_true(words: str, value: float) -> bool:
     raise AssertionError(words)
 
 
-@given(st.sampled_from(get_args(Comparison)), st.integers(-10, 10), st.integers(-20, 20))
-@example(">=", -2, -2)
-@example("<", 0, 0)
-def test_gates_in_words_match_their_values(
-    comparison: Comparison, threshold: int, difference: int
-) -> None:
-    """In hundredths, which have the same value in both."""
-    gate = Gate(
-        metric="context_recall", delta=True, comparison=comparison, threshold=threshold / 100
-    )
-    assert is_true(describe_gate(gate), difference / 100) == OPERATORS[comparison](
-        difference, threshold
-    )
+def test_gates_in_words_match_their_values(run: Run) -> None:
+    """All thresholds from -.1 to .1 in hundredths, and differences from -.2 to .2."""
+    gates = {}
+    for comparison in OPERATORS:
+        for hundredths in range(-10, 11):
+            gates[f"{METRIC}.delta{comparison}{hundredths / 100:g}"] = comparison, hundredths
+    text = " ".join(read_page(run, gates=list(gates), baseline=run).text.split())
+    for gate, (comparison, threshold) in gates.items():
+        before, _, _ = text.partition(f" {gate} ")
+        clause = f"context recall is {before.rpartition('context recall is ')[2]}"
+        for difference in range(-20, 21):
+            expected = OPERATORS[comparison](difference, threshold)
+            assert is_true(clause, difference / 100) == expected, gate
 
 
 def test_gates_are_marked_on_the_scale_of_their_metric(run: Run) -> None:
     """0.8 is 160 of 200 units; labels of marks do not overlap. A difference has no mark."""
     gates = ["faithfulness>=0.8", "faithfulness<=0.95", "faithfulness.delta>=-1"]
-    read = PageReader("".join(page(run, check(run, gates=gates, baseline=run), run)))
+    read = read_page(run, gates=gates, baseline=run)
     marks = [
         attrs["x1"] for tag, attrs in read.elements if tag == "line" and attrs["class"] == "gate"
     ]
@@ -246,17 +251,22 @@ def test_gates_are_marked_on_the_scale_of_their_metric(run: Run) -> None:
     assert of_mean.endswith("; gate at most 0.95; gate at least 0.8")
 
 
-def test_the_page_names_annotators_and_their_agreement(run: Run) -> None:
-    pair = PairAgreement(annotators=("ann", "bob"), statements=10, share=0.9, kappa=0.781)
-    agreement = Agreement(statements=10, share=0.9, alpha=0.79, disputed=1, pairs=(pair,))
-    text = measured(run, labelled(people=("ann", "bob"), agreement=agreement, faithfulness=ENOUGH))
-    sensitivity = (
-        "the judge gives 1 to 31 of 34 statements labelled 1 "
-        "(sensitivity 91 %, weighted by the drawing)"
+def test_the_page_names_annotators_and_their_agreement(run: Run, labelled_run: Run) -> None:
+    label(labelled_run, n=40, annotator="bob", again=True)
+    labels = labelled_run.labels
+    assert labels is not None
+    assert labels.agreement is not None
+    corrected = labels.corrected[METRIC]
+    right, ones = corrected.right_on_ones or (0, 0)
+    text = measured(labelled_run)
+    assert (
+        f"30 of 40 labels for {METRIC}; the judge gives 1 to {right} of {ones} statements" in text
     )
-    assert f"Labels50 labels for faithfulness; {sensitivity}" in text
-    assert "Labelled byann (30), bob (30), 2026-11-20 to 2026-11-22 Agreement" in text
-    assert f"Agreement{'; '.join(agreement.lines)} Verified" in text
+    assert (
+        f"(sensitivity {100 * (corrected.sensitivity or 0):.0f} %, weighted by the drawing)" in text
+    )
+    assert "Labelled byann (40), bob (40), " in text
+    assert f"Agreement{'; '.join(labels.agreement.lines)} Verified" in text
     assert "Labelsnone: localjudge label RUN Verified" in measured(run)
 
 
@@ -269,13 +279,12 @@ def test_a_page_with_a_baseline_has_the_counted_difference_below_the_expected_on
     after = {f"It is {number}.": 0.7 if number < 5 else 0.4 for number in range(10)}
     old = scripted_run("old", rows, before, metrics=["faithfulness"])
     new = scripted_run("new", rows, after, metrics=["faithfulness"])
-    checked = check(new, gates=["faithfulness.delta>=0"], baseline=old)
-    text = " ".join(PageReader("".join(page(new, checked, old))).text.split())
+    gates = ["faithfulness.delta>=0"]
+    text = " ".join(read_page(new, gates=gates, baseline=old).text.split())
     assert "0.900 0.550 -0.350" in text
     assert "counted 1.000 0.500 -0.500" in text
     assert "means are those of expected scores" in text
-    same = check(old, gates=["faithfulness.delta>=0"], baseline=old)
-    assert "counted 1.000" not in PageReader("".join(page(old, same, old))).text
+    assert "counted 1.000" not in read_page(old, gates=gates, baseline=old).text
 
 
 def test_a_page_with_a_baseline_does_not_say_a_and_b(scripted_run: ScriptedRun) -> None:
@@ -291,8 +300,7 @@ def test_a_page_with_a_baseline_does_not_say_a_and_b(scripted_run: ScriptedRun) 
         [{**ROW, "id": name, "user_input": f"{name}?"} for name in "bcdefghijkl"],
         **judge,
     )
-    checked = check(new, gates=["faithfulness.delta>=0"], baseline=old)
-    text = PageReader("".join(page(new, checked, old))).text
+    text = read_page(new, gates=["faithfulness.delta>=0"], baseline=old).text
     assert "better than the baseline" in text
     assert "1 only in the baseline, 1 only in this run" in text
     assert re.search("1 of 11 .*baseline and 1 of 11 .*no partner", text)

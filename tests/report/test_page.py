@@ -10,10 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine, evaluate
-from localjudge.analysis.check import Check
-from localjudge.report import page_data
-from localjudge.report.html_page import page
-from localjudge.report.page_data import data_blocks
 from localjudge.report.private_page import browser_offset
 from tests.conftest import ScriptedRun
 from tests.report.conftest import HOSTILE, PageReader, check_policy, check_script
@@ -77,11 +73,7 @@ def hostile_page(tmp_path: Path) -> str:
     name = f"{HOSTILE[0]}\u202e"
     metrics = {**run.summary.metrics, name: run.summary.metrics["context_recall"]}
     summary = run.summary.model_copy(update={"judge": card, "metrics": metrics})
-    return "".join(
-        page(
-            replace(run, summary=summary, manifest=manifest), Check(comparison=None, decisions=())
-        ),
-    )
+    return html(replace(run, summary=summary, manifest=manifest))
 
 
 def test_no_text_of_the_user_is_markup(hostile_page: str) -> None:
@@ -190,12 +182,15 @@ def test_blocks_follow_each_other(
     scripted_run: ScriptedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each block has the number of its first sample: a sample is found without unpacking others."""
-    monkeypatch.setattr(page_data, "_SAMPLES_OF_A_LIST", 3)
-    monkeypatch.setattr(page_data, "_LETTERS_OF_DETAILS", 1)
+    monkeypatch.setattr("localjudge.report.page_data._SAMPLES_OF_A_LIST", 3)
+    monkeypatch.setattr("localjudge.report.page_data._LETTERS_OF_DETAILS", 1)
     run = scripted_run("run", [{**ROW, "id": str(number)} for number in range(7)], {})
-    blocks = list(data_blocks(run, None))
-    assert [first for kind, first, _ in blocks if kind == "list"] == [0, 3, 6]
-    assert [first for kind, first, _ in blocks if kind == "details"] == list(range(7))
+    blocks = [attrs for _, attrs, _ in PageReader(html(run)).raw]
+    firsts = {
+        kind: [int(attrs["data-first"] or 0) for attrs in blocks if attrs.get("data-kind") == kind]
+        for kind in ("list", "details")
+    }
+    assert firsts == {"list": [0, 3, 6], "details": list(range(7))}
 
 
 @pytest.mark.parametrize("column", ["sample_id", "metric"])
@@ -205,8 +200,8 @@ def test_a_verdict_without_a_score_is_refused(scripted_run: ScriptedRun, column:
     row = json.loads(file.read_text(encoding="utf-8").splitlines()[0])
     with file.open("a", encoding="utf-8") as rows:
         rows.write(json.dumps({**row, column: "unknown"}) + "\n")
-    with pytest.raises(RunDirectoryError, match=r"verdicts\.jsonl"):
-        list(data_blocks(run, None))
+    with pytest.raises(RunDirectoryError, match=r"unknown|verdicts\.jsonl"):
+        run.report()
 
 
 @given(st.text(max_size=30), st.data())

@@ -3,22 +3,20 @@
 Needs Chromium, either the system's or the one named by LOCALJUDGE_TEST_CHROMIUM.
 """
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from command_line import printed, printed_lines
 from playwright.sync_api import Browser, Error, Page, expect
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.analysis.check import check
 from localjudge.report.html_page import write_report
-from localjudge.report.sample_views import sample_view
-from localjudge.report.worst_samples import worst_samples
-from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.words import printable, printable_lines
-from tests.report.conftest import ENOUGH, Open, corrected, labelled, print_lines
+from tests.report.conftest import ENOUGH, Open, corrected, labelled
 
 pytestmark = pytest.mark.engine
 
@@ -75,10 +73,8 @@ def report(runs: tuple[Run, Run]) -> Path:
 @pytest.fixture(scope="module")
 def compared(runs: tuple[Run, Run]) -> Path:
     old, new = runs
-    checked = check(
-        new,
-        gates=["context_recall>=0.9", "context_recall<=0.95", "context_recall.delta>=0"],
-        baseline=old,
+    checked = new.check(
+        ["context_recall>=0.9", "context_recall<=0.95", "context_recall.delta>=0"], baseline=old
     )
     labels = labelled(
         context_recall=ENOUGH,
@@ -124,7 +120,7 @@ def test_contexts_are_numbered_from_one_on_the_page_and_in_the_terminal(
     ) == [1]
     shown = [
         line.split()[0]
-        for line in print_lines(sample_view(runs[1], "sample 1"))
+        for line in printed_lines("show", runs[1], "sample 1")
         if "contexts[" in line
     ]
     assert shown == ["retrieved_contexts[1]", "retrieved_contexts[2]"]
@@ -193,8 +189,10 @@ def test_every_judged_unit_is_marked_in_its_text(
     open_page: Open, runs: tuple[Run, Run], report: Path
 ) -> None:
     details = opened_sample(open_page(report), "sample 3")
-    _, rows = read_sample_rows(runs[1], "sample 3")
-    verdicts = [row for row in rows if row.metric == "context_recall"]
+    verdicts = []
+    for row in runs[1].iter_verdicts():
+        if (row.sample_id, row.metric) == ("sample 3", "context_recall"):
+            verdicts.append(row)
     assert (
         details.locator("mark:not(.evidence)").all_inner_texts()
         == [row.text for row in verdicts]
@@ -247,7 +245,8 @@ def test_samples_have_the_order_of_the_terminal(open_page: Open, tmp_path: Path)
     script = {f"It is {name}.": probability for name, probability in p_yes.items()}
     engine = ScriptedEngine(script)
     run = evaluate(data, engine=engine, metrics=["faithfulness"], out=tmp_path / "run")
-    in_terminal = [score.sample_id for _, _, score in worst_samples(run, ["faithfulness"], 6)]
+    worst = json.loads(printed("show", run, "--json", "--worst", "6"))["worst"]
+    in_terminal = [score["sample_id"] for score in worst]
     assert in_terminal == ["d", "e", "b"]
     page = open_page(run.report())
     assert ids(page) == [*in_terminal, "c", "f", "a"]

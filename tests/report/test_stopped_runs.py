@@ -1,23 +1,18 @@
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from command_line import printed_lines
 
 from localjudge import InputError, Run, ScriptedEngine, calibrate, evaluate
-from localjudge.analysis.check import check
-from localjudge.analysis.compare import compare
 from localjudge.cli.main import main
 from localjudge.report.ci import run_markdown
-from localjudge.report.comparison_views import comparison_view
-from localjudge.report.html_page import page
-from localjudge.report.overview import overview
-from localjudge.report.remarks import ALWAYS_VALID
-from localjudge.report.summary_views import summary_view
-from localjudge.words import as_typed, call
-from tests.report.conftest import PageReader, one_each, print_lines
+from tests.report.conftest import PageReader, one_each
 
+ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"
 GATE = "context_recall>=0.5"
 ENGINE = ScriptedEngine({}, default=0.9)
 
@@ -42,14 +37,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def read_page_text(run: Run, *gates: str) -> str:
-    return " ".join(PageReader("".join(page(run, check(run, gates=gates)))).text.split())
+    with TemporaryDirectory() as folder:
+        page = run.report(Path(folder) / "page.html", gates=gates).read_text(encoding="utf-8")
+    return " ".join(PageReader(page).text.split())
 
 
 def test_the_table_explains_the_stop_and_its_intervals(stopped: Run) -> None:
     count = stopped.summary.samples
     low = stopped["context_recall"].ci95[0]  # type: ignore[index]
-    with as_typed():
-        lines = print_lines(summary_view(stopped, details=True), 200)
+    lines = printed_lines("show", stopped, "--details", width=200)
     why = f"context_recall 1.00 [{low:.2f}, 1.00], needs >= 0.5"
     assert f"stopped after {count} of 60 samples in random order (seed 0): {why}" in lines
     assert ALWAYS_VALID in lines
@@ -59,15 +55,15 @@ def test_the_table_explains_the_stop_and_its_intervals(stopped: Run) -> None:
 
 def test_a_time_budget_ignores_scores(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", budget="0.000001s")
-    lines = print_lines(summary_view(run), 200)
+    lines = printed_lines("show", run, "--worst", "0", width=200)
     assert [
         line
         for line in lines
         if line.endswith("in random order (seed 0): the time is over (0.000001s)")
     ]
     assert ALWAYS_VALID not in lines
-    assert lines[-1] == f"next: {call('label', str(run.directory))}"
-    assert overview(run, check(run))["ended"] == "the time is over (0.000001s)"
+    assert f"next: localjudge label {run.directory}" in lines
+    assert "Why the run ended: the time is over (0.000001s)" in read_page_text(run)
     assert run.label(tmp_path / "sheet.csv").exists()
 
 
@@ -82,7 +78,7 @@ def test_labels_of_a_stopped_run_are_refused_with_advice(stopped: Run, tmp_path:
     assert not (tmp_path / "sheet.csv").exists()
 
 
-def test_the_page_explains_the_stop(stopped: Run, whole: Run) -> None:
+def test_the_page_explains_the_stop(stopped: Run, whole: Run, tmp_path: Path) -> None:
     count = stopped.summary.samples
     text = read_page_text(stopped)
     assert f"{count} of 60 samples, in random order (seed 0), judged by scripted" in text
@@ -90,7 +86,7 @@ def test_the_page_explains_the_stop(stopped: Run, whole: Run) -> None:
     assert "No person has checked this." in text
     assert "localjudge label RUN" not in text
     assert "It is a confidence sequence" in text
-    assert overview(stopped, check(stopped))["metrics"][0]["marks"] == [(0.5, "at least 0.5")]
+    assert "gate at least 0.5" in stopped.report(tmp_path / "page.html").read_text()
     assert (
         "60 samples, judged by scripted Why the run ended: all samples are judged: context_rec"
         in read_page_text(whole)
@@ -102,17 +98,18 @@ def test_a_comparison_shows_only_intervals_valid_after_a_stop(stopped: Run, tmp_
         tmp_path / "after",
         ScriptedEngine({"Sentence 3.": 0.1, "Sentence 4.": 0.1}, default=0.9),
     )
-    comparison = compare(stopped, after)
+    comparison = after.compare(stopped)
     change = comparison.metrics["context_recall"]
     assert change.scores
     assert change.verdicts
     assert (change.scores.method, change.verdicts.ci95) == ("confidence sequence", None)
-    lines = print_lines(comparison_view(comparison), 200)
+    lines = printed_lines("compare", stopped, after, width=200)
     assert ALWAYS_VALID in lines
-    checked = check(after, gates=["context_recall.delta>=-0.5"], baseline=stopped)
+    checked = after.check(["context_recall.delta>=-0.5"], baseline=stopped)
     assert ALWAYS_VALID in run_markdown(after, checked)
-    assert ALWAYS_VALID in overview(after, checked)["comparison"]["notes"]
-    assert ALWAYS_VALID not in print_lines(comparison_view(compare(after, after)), 200)
+    page = after.report(tmp_path / "page.html", baseline=stopped).read_text(encoding="utf-8")
+    assert ALWAYS_VALID in page
+    assert ALWAYS_VALID not in printed_lines("compare", after, after, width=200)
 
 
 @pytest.mark.engine

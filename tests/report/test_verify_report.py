@@ -7,15 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from localjudge import Run
-from localjudge.judging.verify import REPORT
 from localjudge.report.html_page import check_report
 from localjudge.report.verification_views import verification_view
 from localjudge.run_directory.files import last_verification
 from tests.analysis.conftest import label, text
 from tests.analysis.labelled_runs import METRIC, make_run, same_judge
 from tests.conftest import ScriptedRun
-from tests.report.conftest import PageReader, printed
+from tests.report.conftest import PageReader
 from tests.run_directory.conftest import edited
+
+REPORT = "report.html"
 
 AS_IT_IS = "unchanged; its lines on verification and examination cannot be checked"
 
@@ -38,7 +39,7 @@ def test_verify_detects_an_edited_headline(run: Run) -> None:
         {REPORT: ("it differs from the page of the run",)},
     )
     assert f"{REPORT} was changed (it differs from the page of the run)" in " ".join(
-        printed(verification_view(found), width=1_000).split()
+        map(str, verification_view(found).notes)
     )
     path.write_text(page)
     assert run.verify(engine=same_judge(run)).result == "bit-identical"

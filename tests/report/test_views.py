@@ -4,42 +4,30 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed, printed_lines, printed_summary, refused
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from localjudge import InputError, Run, ScriptedEngine, evaluate
-from localjudge.analysis.check import check
-from localjudge.analysis.compare import compare
+from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.prompts import require_room
-from localjudge.judging.verify import verify_run as verify
+from localjudge.engine.scripted import unit_text
 from localjudge.metrics import Label, SampleError
 from localjudge.model_registry import registered
 from localjudge.report.ci import run_markdown
-from localjudge.report.comparison_views import comparison_view, gates_view
-from localjudge.report.sample_views import (
-    explain_score,
-    find_sample,
-    prompts_view,
-    sample_view,
-    verdicts_view,
-)
-from localjudge.report.summary_views import summary_view
-from localjudge.report.terminal import Table, as_html, as_markdown
-from localjudge.report.verification_views import verification_view
-from localjudge.report.worst_samples import worst_scores, worst_view
+from localjudge.report.sample_views import explain_score
+from localjudge.report.terminal import Table, as_html, as_markdown, show
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
-from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.types import VerdictRequest
-from localjudge.words import call, printable
-from tests.report.conftest import EVIL, HOSTILE, PageReader, one_each, print_lines, printed
+from localjudge.words import printable
+from tests.doctor.scripted_judges import users_text
+from tests.report.conftest import EVIL, HOSTILE, PageReader, one_each, row
 
+SUMMARY = ("show", "--worst", "0")
 METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "noise_sensitivity"]
 
 
@@ -83,21 +71,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
     return before, after
 
 
-VIEWS: dict[str, Callable[[Run, Run], Sequence[Table]]] = {
-    "summary": lambda before, after: [summary_view(before)],
-    "verdicts": lambda before, after: verdicts_view(before.iter_scores(), before.iter_verdicts()),
-    "sample": lambda before, after: sample_view(before, "4"),
-    "comparison": lambda before, after: comparison_view(compare(before, after)),
-    "gates": lambda before, after: [
-        gates_view(
-            check(before, gates=["context_relevancy_chunk>=0.8", "context_recall>=0.1"]).decisions
-        )
-    ],
-    "verification": lambda before, after: [
-        verification_view(verify(before, engine=ScriptedEngine({}, default=0.7)))
-    ],
-    "worst": lambda before, after: [worst_view(before, count=5)],
-    "prompts": lambda before, after: prompts_view(before, "=evil\x1b[2J", "context_recall"),
+VIEWS: dict[str, tuple[str, ...]] = {
+    "summary": ("show", "before", "--worst", "0"),
+    "sample": ("show", "before", "4"),
+    "comparison": ("compare", "before", "after\x1b[2J"),
+    "gates": (
+        *("report", "before"),
+        *("--gate", "context_relevancy_chunk>=0.8", "--gate", "context_recall>=0.1"),
+    ),
+    "worst": ("show", "before", "--worst", "5"),
+    "prompts": ("show", "before", "=evil\x1b[2J", "--metrics", "context_recall", "--prompts"),
 }
 
 
@@ -109,16 +92,12 @@ def count_words(text: str) -> Counter[str]:
 def test_views_fit_the_terminal_and_escape_user_text(
     runs: tuple[Run, Run], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The words equal the output on a very wide terminal; no line ends in a blank.
-
-    In a notebook, text is escaped inside the writer's elements.
-    """
+    """The words equal the output on a very wide terminal; no line ends in a blank."""
     monkeypatch.chdir(runs[0].directory.parent)
-    view = VIEWS[name](*(Run(Path(run.directory.name), run.summary, run.manifest) for run in runs))
-    for colour in (False, True) if name not in ("summary", "prompts") else (False,):
-        whole = count_words(printed(view, 1_000, colour=colour))
+    for colour in (False, True) if name != "summary" else (False,):
+        whole = count_words(printed(*VIEWS[name], width=1_000, colour=colour))
         for width in (80, 200):
-            text = printed(view, width, colour=colour)
+            text = printed(*VIEWS[name], width=width, colour=colour)
             assert [
                 line for line in text.splitlines() if cell_len(line) > width or line.endswith(" ")
             ] == []
@@ -130,9 +109,15 @@ def test_views_fit_the_terminal_and_escape_user_text(
             ]
             assert acting == []
             assert "\u202e" not in text
-    html = as_html(*view)
-    assert set(re.findall(r"</?([a-z]+)", html)) <= {"table", "tr", "th", "td", "p", "br", "strong"}
-    assert not set("\x1b\u202e") & set(html)
+
+
+def test_views_in_a_notebook_hold_no_elements_of_users(runs: tuple[Run, Run]) -> None:
+    before, after = runs
+    for view in (before, after.compare(before), before.check(["context_recall>=0.1"])):
+        html: str = view._repr_html_()
+        elements = set(re.findall(r"</?([a-z]+)", html))
+        assert elements <= {"table", "tr", "th", "td", "p", "br", "strong"}
+        assert not set("\x1b\u202e") & set(html)
 
 
 @given(st.text(min_size=1) | st.sampled_from(HOSTILE))
@@ -144,7 +129,9 @@ def test_text_is_escaped_in_html(text: str) -> None:
     assert read.text.replace("\n", "") == printable(text) * 4
 
 
-def test_one_table_has_three_writers() -> None:
+def test_one_table_has_three_writers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A blank, the name of 10, twice two blanks and 5, a blank: 26 columns; fewer fold it."""
     table = Table(
         ("name", "first", "next"),
@@ -160,9 +147,12 @@ def test_one_table_has_three_writers() -> None:
         "",
         " a <note>",
     ]
-    assert printed(table, 26, colour=True).splitlines() == lines
-    plain = Table(table.headings, table.rows)
-    assert printed(plain, 22).splitlines()[2:4] == [" ten_le      1  12345", " tter"]
+    monkeypatch.setenv("COLUMNS", "26")
+    show(table)
+    assert capsys.readouterr().out.splitlines() == lines
+    monkeypatch.setenv("COLUMNS", "22")
+    show(Table(table.headings, table.rows))
+    assert capsys.readouterr().out.splitlines()[2:4] == [" ten_le      1  12345", " tter"]
     assert as_html(table) == (
         "<p><strong>of it</strong></p>\n<table>\n"
         "<tr><th>name</th><th>first</th><th>next</th></tr>\n"
@@ -174,9 +164,7 @@ def test_one_table_has_three_writers() -> None:
 
 
 def test_markup_in_user_text_is_escaped(run: Run) -> None:
-    assert "[bold red]Not[/] \\u202etxet :smile:." in printed(
-        verdicts_view(run.iter_scores(), run.iter_verdicts()), colour=True
-    )
+    assert "[bold red]Not[/] \\u202etxet :smile:." in printed("show", run, "2", colour=True)
 
 
 def test_below_the_table_are_the_judge_and_the_next_command_and_details_on_request(
@@ -186,21 +174,23 @@ def test_below_the_table_are_the_judge_and_the_next_command_and_details_on_reque
 
     For one metric: two statements in each of two samples.
     """
-    lines = print_lines(summary_view(run))
+    lines = printed_lines(*SUMMARY, run)
     low, high = run.summary.metrics["context_recall"].ci95 or (0, 0)
     recall = next(line.split() for line in lines if line.startswith("context_recall "))
     interval = (f"{low:.3f}", "-", f"{high:.3f}")
     assert recall == ["context_recall", "0.250", *interval, "0.300", "2", "1", "0"]
-    assert lines[-2:] == ["judge scripted", f"next: {call('label', str(run.directory))}"]
-    short = print_lines(summary_view(run), 200)
-    details = print_lines(summary_view(run, details=True), 200)
-    assert details[: len(short)] == short
+    step = lines.index(f"next: localjudge label {run.directory}")
+    assert lines[step - 1] == "judge scripted"
+    short = printed_lines(*SUMMARY, run, width=200)
+    details = printed_lines(*SUMMARY, run, "--details", width=200)
+    end = short.index(lines[step]) + 1
+    assert details[:end] == short[:end]
     assert f"signature {run.summary.signature}" in details
-    alone = " ".join(print_lines(summary_view(run, metric="context_recall", details=True)))
+    alone = printed_summary(run, "--metrics", "context_recall", "--details")
     assert "context_relevancy" not in alone
     assert "4 verdicts: 0 % within 0.1 of the threshold" in alone
     assert "4 verdicts" not in " ".join(lines)
-    assert run._repr_html_() == as_html(summary_view(run))
+    assert "<td>0.250</td>" in run._repr_html_()
 
 
 def test_samples_of_one_group_have_no_interval(tmp_path: Path) -> None:
@@ -212,29 +202,24 @@ def test_samples_of_one_group_have_no_interval(tmp_path: Path) -> None:
         "engine": ScriptedEngine({}, default=1.0),
         "metrics": ["context_recall"],
     }
-    text = printed(
-        summary_view(evaluate(rows, **options, cluster_by="document", out=tmp_path / "one"))
-    )
+    one = evaluate(rows, **options, cluster_by="document", out=tmp_path / "one")
+    text = printed_summary(one)
     assert re.search(r"context_recall +1\.000 +- +3 ", text)
     assert "context_recall: warning: all samples" in text
-    assert "one group" not in printed(
-        summary_view(evaluate(rows, **options, cluster_by="id", out=tmp_path / "three"))
-    )
+    three = evaluate(rows, **options, cluster_by="id", out=tmp_path / "three")
+    assert "one group" not in printed_summary(three)
 
 
 def test_too_many_failures_show_bounds_instead_of_a_mean(failed_run: Run, tmp_path: Path) -> None:
     """One scored 1, one failed: from 1/2 to 2/2."""
-    text = printed(summary_view(failed_run))
+    text = printed_summary(failed_run)
     bounds = "if they had scores, the mean would be between 0.500 and 1.000"
-    assert (
-        f"context_recall: 1 failed, more than allowed (max_failed): no mean; {bounds}"
-        in " ".join(text.split())
-    )
+    assert f"context_recall: 1 failed, more than allowed (max_failed): no mean; {bounds}" in text
     assert "1.000 " not in text.split("context_recall:")[0]
     engine = ScriptedEngine({"It snows.": "it does not fit"}, default=0.9)
     again = evaluate(reuse=failed_run, max_failed=1, engine=engine, out=tmp_path / "allowed")
-    allowed = printed(summary_view(again))
-    assert f"context_recall: 1 failed; {bounds}" in " ".join(allowed.split())
+    allowed = printed_summary(again)
+    assert f"context_recall: 1 failed; {bounds}" in allowed
     # The withheld mean was in summary.json.
     values = json.loads((failed_run.directory / "summary.json").read_text())["metrics"][
         "context_recall"
@@ -252,7 +237,7 @@ def test_sentences_without_a_claim_are_counted_below_the_table(tmp_path: Path) -
     samples = [{**row, "retrieved_contexts": contexts} for row in rows]
     engine = ScriptedEngine({}, default=0.9)
     run = evaluate(samples, engine=engine, metrics=["faithfulness"], out=tmp_path / "run")
-    lines = " ".join(printed(summary_view(run)).split())
+    lines = printed_summary(run)
     assert "3 sentences without a claim" in lines
     assert "in 2 samples" in lines
 
@@ -268,7 +253,7 @@ def test_bare_answers_are_named_unless_a_larger_judge_answered_them(tmp_path: Pa
         run = evaluate(
             samples, engine=engine, metrics="faithfulness", profile=profile, out=tmp_path / profile
         )
-        lines = " ".join(printed(summary_view(run)).split())
+        lines = printed_summary(run)
         assert ("only yes or no in 2 statements" in lines) == (profile == "lexical")
 
 
@@ -278,9 +263,7 @@ def test_a_judge_with_half_its_verdicts_near_the_threshold_is_undecided(tmp_path
         run = evaluate(
             one_each(1), engine=ScriptedEngine({}, default=probability), out=tmp_path / name
         )
-        assert ("warning: most verdicts are close" in printed(summary_view(run))) == (
-            name == "near"
-        )
+        assert ("warning: most verdicts are close" in printed_summary(run)) == (name == "near")
 
 
 @pytest.mark.parametrize(
@@ -297,7 +280,7 @@ def test_comparing_words_is_no_better_than_guessing_for_answer_relevancy(
     engine = ScriptedEngine({}, default=0.9)
     data = [{"user_input": "Why?", "response": "It rains.", "retrieved_contexts": ["It rains."]}]
     run = evaluate(data, metrics=[metric], engine=engine, profile=profile, out=tmp_path / "run")
-    assert ("no better than guessing" in printed(summary_view(run))) == warned
+    assert ("no better than guessing" in printed_summary(run)) == warned
 
 
 def test_windows_are_shown_with_their_number_of_questions(tmp_path: Path) -> None:
@@ -316,8 +299,8 @@ def test_windows_are_shown_with_their_number_of_questions(tmp_path: Path) -> Non
     ]
     engine = ScriptedEngine({}, default=0.9, capacity=4_000)
     run = evaluate(rows, engine=engine, metrics=["context_recall", "faithfulness"], out=tmp_path)
-    assert "4 units did not fit" in " ".join(print_lines(summary_view(run)))
-    assert "2 units did not fit" in " ".join(print_lines(summary_view(run, metric="faithfulness")))
+    assert "4 units did not fit" in printed_summary(run)
+    assert "2 units did not fit" in printed_summary(run, "--metrics", "faithfulness")
 
 
 class Sized(ScriptedEngine):
@@ -346,7 +329,7 @@ def test_a_larger_context_is_advised_where_the_judge_can_have_one(
     if model is not None:
         engine.checksum = registered()[model].sha256
     run = evaluate([row], engine=engine, metrics="context_recall", out=tmp_path, profile="instruct")
-    text = " ".join(print_lines(summary_view(run)))
+    text = printed_summary(run)
     assert "1 unit did not fit" in text
     assert ("n_ctx" in text) is advised
     assert (f"{size:,} tokens" in text) is not advised
@@ -369,7 +352,7 @@ def test_a_new_run_is_advised_where_the_judge_reads_what_is_nearest_now(
     manifest = json.loads(file.read_bytes())
     manifest["judge"]["judge"]["profile"] = profile
     file.write_text(json.dumps(manifest), encoding="utf-8")
-    text = " ".join(print_lines(summary_view(Run.open(tmp_path, check=False))))
+    text = Run.open(tmp_path, check=False)._repr_html_()
     assert "1 unit did not fit" in text
     assert ("nearest" in text) is advised
     assert ("8,192 tokens" in text) is not advised
@@ -384,7 +367,7 @@ def test_a_long_prompt_is_refused_with_a_hint_that_helps(trained: int, advised: 
 
 
 def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: Run) -> None:
-    lines = print_lines(sample_view(run, "good"))
+    lines = printed_lines("show", run, "good")
     assert lines[:4] == [
         "good",
         "user_input             Q?",
@@ -397,70 +380,84 @@ def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: 
         "evidence [1] 0.840  Rain.",
         "0 0.100  It is red.",
     ]
-    assert "It snows.  (it does not fit)" in printed(
-        verdicts_view(*read_sample_rows(failed_run, "bad")), colour=True
-    )
+    assert "It snows.  (it does not fit)" in printed("show", failed_run, "bad", colour=True)
 
 
 def test_a_sample_is_found_by_id_then_row_then_id_prefix(run: Run, tmp_path: Path) -> None:
     """Row 2 has the id 1; `3` is a row and a prefix of another id; `30` is no row."""
-    assert [find_sample(run, name).id for name in ("1", "3", "goo", "no")] == [
-        "good",
-        "none",
-        "good",
-        "none",
-    ]
+
+    def found(where: Run, *names: str) -> list[str]:
+        return [printed_lines("show", where, name)[0] for name in names]
+
+    assert found(run, "1", "3", "goo", "no") == ["good", "none", "good", "none"]
     rows = [
         {"id": name, "retrieved_contexts": ["c"], "reference": "It rains."}
         for name in ("31", "1", "ab1", "ab2")
     ]
     other = evaluate(rows, engine=ScriptedEngine({}, default=1.0), out=tmp_path)
-    assert [find_sample(other, name).id for name in ("1", "3", "31")] == ["1", "ab1", "31"]
-    with pytest.raises(
-        InputError,
-        match=r"^2 samples .*'a'\n.*'ab1', 'ab2'\?$",
-    ):
-        find_sample(other, "a")
+    assert found(other, "1", "3", "31") == ["1", "ab1", "31"]
+    assert re.search(r": 2 samples .*'a'\n.*'ab1', 'ab2'\?$", refused("show", other, "a"))
     for name, hint in (
         ("99", "from 1 to 3"),
         ("goood", "did you mean 'good'"),
         ("7f3a9c", "the ids are 'good', '=evil.x1b"),
     ):
-        with pytest.raises(InputError, match=hint):
-            find_sample(run, name)
+        assert re.search(hint, refused("show", run, name))
 
 
-def score_row(sample_id: str, metric: str, score: float) -> ScoreRow:
-    return ScoreRow(sample_id, metric, "scored", score, None, None, None, score)
+def worst(run: Run, *options: str) -> list[tuple[str, str]]:
+    rows = json.loads(printed("show", run, "--json", *options))["worst"]
+    return [(row["sample_id"], row["metric"]) for row in rows]
 
 
-def test_worst_samples_are_listed_once_with_failures_first(run: Run, failed_run: Run) -> None:
-    """Mean distance from the best: a 1/4, b (1/2 + 1/2) / 2 = 1/2, c 1/4; b has the larger one.
-
-    Undefined and perfect samples are left out. Where lower is better, the highest come first.
+def test_worst_samples_are_listed_once_with_failures_first(
+    run: Run, failed_run: Run, tmp_path: Path
+) -> None:
+    """Expected scores: .9 where all is right, .5 where half is. Mean distance from 1: a
+    (.1 + .5) / 2 = .3, b .5, c .3, so b is first. Undefined and perfect samples are left out, and
+    equal scores are in order of what is expected: .6 in `more`, .4 in `less`.
     """
-
-    def worst(scores: Iterable[ScoreRow], *metrics: str) -> list[tuple[str, str]]:
-        return [
-            (row.sample_id, row.metric)
-            for row in worst_scores(scores, metrics or ["context_recall"], 5)
-        ]
-
-    scores = {"a": (1.0, 0.5), "b": (0.5, 0.5), "c": (0.5, 1.0)}
+    right, half = "Right. So.", "Right. Wrong."
+    texts = {"a": (right, half), "b": (half, half), "c": (half, right), "d": (right, right)}
     rows = [
-        score_row(name, metric, pair[at])
-        for name, pair in scores.items()
-        for at, metric in enumerate("xy")
+        {"id": name, "retrieved_contexts": ["x"], "reference": first, "response": second}
+        for name, (first, second) in texts.items()
     ]
-    assert worst(rows, "x", "y") == [("b", "x"), ("a", "y"), ("c", "x")]
-    assert [name for name, _ in worst(run.scores)] == ["=evil\x1b[2J", "good"]
-    assert worst(failed_run.scores) == [("bad", "context_recall")]
-    known = [replace(score_row(name, "x", 0.5), expected=p) for name, p in (("a", 0.6), ("b", 0.4))]
-    assert [name for name, _ in worst(known, "x")] == ["b", "a"], "equal scores by what is expected"
-    sure = replace(score_row("sure", "x", 1.0), expected=0.8)
-    assert worst([sure], "x") == [], "a perfect score is left out"
-    noise = [score_row(str(value), "noise_sensitivity", value) for value in (0.0, 0.9, 0.4)]
-    assert [name for name, _ in worst(noise, "noise_sensitivity")] == ["0.9", "0.4"]
+    metrics = ["context_recall", "faithfulness"]
+    engine = ScriptedEngine({"Wrong.": 0.1}, default=0.9)
+    both = evaluate(rows, metrics=metrics, engine=engine, out=tmp_path / "both")
+    assert [(name, metric) for name, metric in worst(both) if name != "b"] == [
+        ("a", "faithfulness"),
+        ("c", "context_recall"),
+    ]
+    assert worst(both)[0][0] == "b"
+    assert [name for name, _ in worst(both, "--worst", "1")] == ["b"]
+    assert [name for name, _ in worst(run, "--metrics", "context_recall")] == [
+        "=evil\x1b[2J",
+        "good",
+    ]
+    assert worst(failed_run) == [("bad", "context_recall")]
+    close = [row("more", "It rains.", "It is cold."), row("less", "It rains.", "It is warm.")]
+    engine = ScriptedEngine({"It is cold.": 0.3, "It is warm.": 0.0}, default=0.8)
+    equal = evaluate(close, metrics=["context_recall"], engine=engine, out=tmp_path / "equal")
+    assert [name for name, _ in worst(equal)] == ["less", "more"]
+
+
+def test_the_worst_samples_have_the_highest_score_where_lower_is_better(tmp_path: Path) -> None:
+    """Both sentences are noise, one of two, none."""
+    responses = {"none": "It rains.", "all": "It snows. It pours.", "half": "It rains. It snows."}
+    rows = [
+        {"id": name, "retrieved_contexts": ["Rain."], "reference": "So.", "response": response}
+        for name, response in responses.items()
+    ]
+
+    def support(request: VerdictRequest) -> float:
+        is_wrong = unit_text(request) in ("It snows.", "It pours.")
+        return 0.1 if is_wrong and "So." in users_text(request) else 0.9
+
+    metrics = ["noise_sensitivity"]
+    run = evaluate(rows, metrics=metrics, engine=ScriptedEngine(support), out=tmp_path / "noise")
+    assert [name for name, _ in worst(run)] == ["all", "half"]
 
 
 def _wet_is_sure(request: VerdictRequest) -> float:
@@ -476,10 +473,13 @@ def test_sentences_by_contexts_are_a_matrix_and_by_many_contexts_a_list(tmp_path
         texts = {"reference": "It rains. It is red.", "response": "It snows."}
         rows = [{"id": "a", **texts, "retrieved_contexts": contexts}]
         engine = ScriptedEngine(_wet_is_sure)
-        run = evaluate(rows, metrics=["noise_sensitivity"], engine=engine, out=tmp_path / name)
-        return print_lines(verdicts_view(run.iter_scores(), run.iter_verdicts()), 80)[1:]
+        how: dict[str, Any] = {"metrics": ["noise_sensitivity"], "no_evidence": True}
+        run = evaluate(rows, engine=engine, out=tmp_path / name, **how)
+        lines = printed_lines("show", run, "a", width=80)
+        first = next(at for at, line in enumerate(lines) if line.startswith("a: noise"))
+        return lines[first + 1 :]
 
-    assert judged("two", "wet", "cold") == [
+    assert judged("two", "wet", "cold")[:6] == [
         "ref.     [1]      [2]",
         "0 0.200  0 0.200  0 0.200  It snows.",
         "",
@@ -598,17 +598,17 @@ def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) 
     )
     reasons = [
         line.strip()
-        for line in print_lines(summary_view(run), 200)
+        for line in printed_lines(*SUMMARY, run, width=200)
         if " undefined: " in line or " failed: " in line
     ]
     assert reasons == [
         "context_recall: 4 undefined: the reference has no sentence "
-        "(fill it in, or name its column with mapping={'reference': 'COLUMN'})",
+        "(fill it in, or name its column with --map reference=COLUMN)",
         "context_recall: 2 failed: no verdict for 1 of 1 units: "
         "the prompt has 5,000 tokens, and 512 fit",
         "context_recall: 1 failed: no verdict for 1 of 1 units: \\x1b[2J",
     ]
-    markdown = run_markdown(run, check(run))
+    markdown = run_markdown(run, run.check())
     assert "4 undefined: the reference" in markdown
     assert "5,000 tokens" not in markdown, "a reason for a failure may hold a text"
     many = {f"S {n}.": "e" * n for n in range(4, 9)}
@@ -617,5 +617,5 @@ def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) 
     )
     assert any(
         line.endswith("localjudge show RUN --json")
-        for line in print_lines(summary_view(worse), 200)
+        for line in printed_lines(*SUMMARY, worse, width=200)
     )

@@ -1,7 +1,12 @@
-from localjudge.report.export import Format, exported_parts
+import tempfile
+from pathlib import Path
+
+from localjudge import Run
+from localjudge.report.export import Format
 from localjudge.report.flat_table import Rows
-from localjudge.run_directory.run_record import RunRecord
 
 
-def exported(run: RunRecord, as_format: Format, rows: Rows = "scores", **added: bool) -> bytes:
-    return b"".join(exported_parts(run, as_format, rows, **added))
+def exported(run: Run, as_format: Format, rows: Rows = "scores", **added: bool) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "exported"
+        return run.export(file, as_format, rows=rows, **added).read_bytes()

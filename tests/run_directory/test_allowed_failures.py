@@ -5,17 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed, printed_lines, printed_summary
 
 from localjudge import Run
-from localjudge.analysis.check import check
-from localjudge.analysis.compare import compare
-from localjudge.analysis.pooled import pooled_shares
 from localjudge.analysis.slices import slices
 from localjudge.report.ci import run_markdown
-from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.run_directory.summary import allowed_failures
 from tests.conftest import ScriptedRun
-from tests.report.conftest import print_lines
 
 METRIC = "context_recall"
 GATE = f"{METRIC}>=0.9"
@@ -69,16 +65,18 @@ def test_a_mean_with_few_failures_is_shown_with_their_count_and_its_bounds(
         METRIC
     ]
     assert (stored["mean"], stored["failed"], stored["bounds"]) == (1.0, failed, [lowest, 1.0])
-    values = summary_values(run)["metrics"][METRIC]
+    values = json.loads(printed("show", run, "--json"))["metrics"][METRIC]
     assert (values["mean"], values["bounds"]) == (1.0, [lowest, 1.0])
-    table = " ".join(print_lines(summary_view(run), 200))
+    table = printed_summary(run)
     assert f"{failed} failed" in table
     assert f"between {lowest:.3f} and 1.000" in table
-    [decision] = check(run, gates=[GATE]).decisions
+    [decision] = run.check([GATE]).decisions
     assert decision.outcome == "pass"
     assert f"failed samples: {failed}" in decision.reason
     assert f"{lowest:.3f} to 1.000" in decision.reason
-    assert pooled_shares(run)[METRIC].share == 1.0
+    pooled = run[METRIC].pooled
+    assert pooled is not None
+    assert pooled.share == 1.0
     page = run.report().read_text(encoding="utf-8")
     assert f"between {lowest:.3f} and 1.000" in page
     assert Run.open(run.directory).max_failed == failed
@@ -95,19 +93,19 @@ def test_a_mean_with_more_failures_is_withheld_everywhere(
         METRIC
     ]
     assert (stored["mean"], stored["ci95"]) == (None, None)
-    table = print_lines(summary_view(run), 200)
+    table = printed_lines("show", run, "--worst", "0", width=200)
     [row] = [line.split() for line in table if line.startswith(f"{METRIC} ")]
     assert row[1] == "-"
-    [decision] = check(run, gates=[GATE], undecided="pass").decisions
+    [decision] = run.check([GATE], undecided="pass").decisions
     assert (decision.outcome, decision.passed, decision.value) == ("fail", False, None)
-    assert pooled_shares(run) == {}
-    assert "1.000 |" not in run_markdown(run, check(run))
+    assert run[METRIC].pooled is None
+    assert "1.000 |" not in run_markdown(run, run.check())
     assert "no mean" in run.report().read_text(encoding="utf-8")
     clean = run_with(scripted_run, "clean", samples, 0)
     for baseline, new in ((run, clean), (clean, run)):
-        change = compare(baseline, new).metrics[METRIC]
+        change = new.compare(baseline).metrics[METRIC]
         assert (change.scores, change.quoted.mean) == (None, None)
-        [decision] = check(new, gates=[f"{METRIC}.delta>=-0.5"], baseline=baseline).decisions
+        [decision] = new.check([f"{METRIC}.delta>=-0.5"], baseline=baseline).decisions
         assert (decision.outcome, decision.value) == ("fail", None)
 
 
@@ -117,10 +115,7 @@ def test_each_slice_allows_one_percent_of_its_samples(scripted_run: ScriptedRun)
     parts = slices(run, "half").slices
     means = {part.value: part.metrics[METRIC].mean for part in parts}
     assert means == {"first": None, "second": 1.0}
-    decisions = check(
-        run,
-        gates=[f"{METRIC}[half=first]>=0.5", f"{METRIC}[half=second]>=0.5"],
-    ).decisions
+    decisions = run.check([f"{METRIC}[half=first]>=0.5", f"{METRIC}[half=second]>=0.5"]).decisions
     assert [decision.outcome for decision in decisions] == ["fail", "pass"]
 
 
@@ -128,7 +123,7 @@ def test_runs_of_different_sizes_have_their_own_allowance(scripted_run: Scripted
     """3 of 300 samples of the baseline may fail, and 1 of 100 of the run."""
     baseline = run_with(scripted_run, "old", 300, 3)
     run = run_with(scripted_run, "new", 100, 1)
-    [decision] = check(run, gates=[f"{METRIC}.delta>=-0.5"], baseline=baseline).decisions
+    [decision] = run.check([f"{METRIC}.delta>=-0.5"], baseline=baseline).decisions
     assert decision.outcome == "pass"
 
 

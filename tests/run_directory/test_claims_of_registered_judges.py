@@ -11,10 +11,8 @@ from localjudge import InputError, ScriptedEngine, model_registry
 from localjudge.judge import profile as profiles
 from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter
-from localjudge.judging.judges import SingleJudge
 from localjudge.judging.jury import find_scales
 from localjudge.progress import Progress
-from localjudge.report.certificate import write_certificate
 from localjudge.run_directory.examination import NOT_EXAMINED
 from localjudge.run_directory.identity import (
     EngineIdentity,
@@ -74,7 +72,7 @@ def test_a_replaced_profile_has_no_claim_also_with_the_same_name(
     assert run.judge.examined == NOT_EXAMINED
     for language in ("en", "de"):
         certificate = tmp_path / f"{language}.html"
-        write_certificate(run, certificate, language=language)
+        run.certificate(certificate, language=language)
         text = certificate.read_text(encoding="utf-8")
         assert "AUC" not in text
     assert run.verify(engine=Reader({}, default=0.9)).result == "bit-identical"
@@ -114,7 +112,7 @@ def test_a_scale_belongs_to_the_checksum_of_the_profile(
     engine = {"model_sha256": LEXICAL.sha256}
     measured: list[str] = []
 
-    def open_judge() -> SingleJudge:
+    def open_judge() -> Any:
         measured.append("opened")
         raise InputError("opened")
 

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from localjudge import MissingRun, RunDirectoryError
-from localjudge.run_directory.comparison_directory import (
-    COMPARISON,
-    ComparisonDirectory,
-    folder_names,
-)
+from localjudge.run_directory.comparison_directory import ComparisonDirectory, folder_names
+
+COMPARISON = "comparison.json"
 
 NAMES = {"schema_version": 1, "baseline": "answer_a", "run": "answer_b"}
 

@@ -7,7 +7,6 @@ import pytest
 
 import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine
-from localjudge.analysis.compare import compare
 from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, signature
 from tests.report.whole_files import exported
 from tests.run_directory.conftest import Stopped, edited, in_store
@@ -123,7 +122,7 @@ def test_a_finished_run_stays_readable_while_it_is_repeated(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "read", [lambda run: exported(run, "jsonl", texts=True), lambda run: compare(run, run)]
+    "read", [lambda run: exported(run, "jsonl", texts=True), lambda run: run.compare(run)]
 )
 def test_a_score_without_its_stored_sample_is_refused(
     directory: Path, read: Callable[[Run], object]

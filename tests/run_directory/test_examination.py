@@ -1,22 +1,16 @@
 """The recommendations of `doctor` appear with every number of that judge and change no result."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed, printed_summary
 
 import localjudge
 from localjudge import Run, ScriptedEngine, resources
-from localjudge.analysis.check import check
-from localjudge.analysis.compare import compare
 from localjudge.cli.gates import GateOptions
 from localjudge.report.ci import run_markdown
-from localjudge.report.comparison_views import comparison_lines
-from localjudge.report.html_page import page
-from localjudge.report.remarks import judge_lines, remarks
-from localjudge.report.summary_views import summary_values
 from localjudge.run_directory.examination import NOT_EXAMINED, Examination, remember_examination
 from localjudge.types import Use
 
@@ -68,15 +62,15 @@ def everywhere(run: Run, folder: Path) -> dict[str, str]:
     )
     decisions = gates.check(run)
     shown = {
-        "table": "\n".join([*judge_lines(run), *remarks(run)]),
-        "JSON": json.dumps(summary_values(run)),
-        "report": "".join(page(run, decisions)),
+        "table": printed_summary(run, width=1_000),
+        "JSON": printed("show", run, "--json"),
+        "report": run.report().read_text(encoding="utf-8"),
         "Markdown": run_markdown(run, decisions),
         "JUnit": (folder / "gates.xml").read_text(),
         "notebook": run._repr_html_(),
-        "comparison": "\n".join(comparison_lines(compare(run, run))),
+        "comparison": printed("compare", run, run, width=1_000),
     }
-    assert check(run).passed
+    assert run.check().passed
     return shown
 
 

@@ -1,21 +1,21 @@
 """Expected scores: the formula of each metric with probabilities in place of labels."""
 
+import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
+from command_line import printed, printed_summary
 from hypothesis import given
 from hypothesis import strategies as st
 
 import localjudge
 from localjudge import Metric, Run, Sample, ScriptedEngine, evaluate
-from localjudge.judging.verify import verify_run
 from localjudge.metrics import Context, Label, Scored, Task, Undefined, Verdict, catalog
-from localjudge.report.remarks import remarks
-from localjudge.report.sample_views import describe_score
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow, with_expected
 from localjudge.text import sentences
 from localjudge.types import Combination, VerdictRule
@@ -228,8 +228,9 @@ def test_a_run_has_expected_scores_in_each_of_its_files(tmp_path: Path) -> None:
     low, high = summary["expected_ci95"]
     assert 0 <= low < 0.275 < high <= 1
     assert run["faithfulness"].expected == pytest.approx(0.275)
-    assert describe_score(run.scores[0]) == "1/2 = 0.500, expected 0.550"
-    assert describe_score(run.scores[1]) == "0/1 = 0.000 (no context text)"
+    shown = [printed("show", run, row) for row in ("1", "2")]
+    assert "faithfulness 1/2 = 0.500, expected 0.550\n" in shown[0]
+    assert "faithfulness 0/1 = 0.000 (no context text)\n" in shown[1]
     frame = run.to_pandas("scores")
     assert list(frame["expected"][:2]) == [pytest.approx(0.55), 0]
     samples = run.to_pandas("samples")
@@ -248,9 +249,11 @@ def test_a_run_warns_of_probabilities_near_one_half(
     engine = ScriptedEngine({}, default=p_yes)
     metric = "faithfulness"
     run = evaluate(rows, engine=engine, metrics=[metric], threshold=threshold, out=tmp_path / "run")
-    lines = [line for line in remarks(run) if "expected scores" in line]
-    assert len(lines) == warns
-    assert all("warning" in line and "half" in line for line in lines)
+    summary = printed_summary(run)
+    assert (
+        bool(re.search("warning: .*half.* expected scores|expected scores.* half", summary))
+        == warns
+    )
 
 
 @pytest.mark.engine
@@ -288,8 +291,6 @@ def test_order_and_earlier_answers_change_no_expected_score(tmp_path: Path) -> N
 
 def without_expected(directory: Path) -> None:
     """Change the files of a run to those of an earlier version."""
-    from localjudge.run_directory.directory import file_sha256
-
     scores = directory / "scores.jsonl"
     lines: list[str] = []
     for line in scores.read_text(encoding="utf-8").splitlines():
@@ -305,7 +306,7 @@ def without_expected(directory: Path) -> None:
     manifest = directory / "manifest.json"
     content = json.loads(manifest.read_text(encoding="utf-8"))
     for file in (scores, summary):
-        content["environment"]["files"][file.name] = file_sha256(file)
+        content["environment"]["files"][file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
     manifest.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
@@ -318,7 +319,7 @@ def test_a_run_of_an_earlier_version_opens_with_expected_scores(tmp_path: Path) 
     assert old.scores == new.scores
     assert old.summary == new.summary
     engine = ScriptedEngine({"It rains.": 0.9}, default=0.2)
-    assert verify_run(old, engine=engine).result == "bit-identical"
+    assert old.verify(engine=engine).result == "bit-identical"
 
 
 @pytest.mark.parametrize("name", ["single", "criterion", "calibrated"])

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.dataset.python_values import extras_text
-from localjudge.judging.verify import verify_run as verify
 from tests.run_directory.conftest import in_store
 
 ROWS: list[dict[str, Any]] = [
@@ -260,7 +259,7 @@ def test_extra_columns_are_kept_and_change_no_result(tmp_path: Path) -> None:
     again = evaluate(changed, metrics=["context_recall"], out=tmp_path / "1", engine=using)
     assert [columns["topic"] for _, columns in again.iter_extras()] == ["z", "z", "z"]
     assert using.asked == ()
-    assert verify(again, engine=rain()).data_changes == ()
+    assert again.verify(engine=rain()).data_changes == ()
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from localjudge import InputError, RunDirectoryError
 from localjudge.labels.decisions import Decisions
 from localjudge.run_directory.label_rows import (
-    LABELS,
     LabelRow,
     append_labels,
     hash_first_labels,
@@ -30,7 +29,9 @@ from localjudge.run_directory.label_rows import (
     stored_labels,
 )
 from localjudge.run_directory.writing import locked_directory
-from localjudge.stats.corrected import MAX_POINTS
+
+LABELS = "labels.jsonl"
+MAX_POINTS = 2**22
 
 VALUES: dict[str, Any] = {
     **{

@@ -18,11 +18,12 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Scored, Sentences, Steps
 from localjudge.metrics.context_recall import context_recall
 from localjudge.run_directory.differences import differences
-from localjudge.run_directory.directory import MANIFEST
 from localjudge.run_directory.files import read_manifest, write_manifest
 from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, JuryMember, signature
 from localjudge.run_directory.manifest import Manifest
 from localjudge.types import ChatEnds, VerdictRule
+
+MANIFEST = "manifest.json"
 
 ROWS: list[dict[str, Any]] = [
     {

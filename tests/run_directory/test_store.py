@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localjudge import OutOfResource, RunDirectoryError
-from localjudge.run_directory.request_keys import KeyedRequest, RequestKeys
+from localjudge.run_directory.request_keys import RequestKeys
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow, reading, select_answers
 from localjudge.run_directory.writing import PartFile, locked_directory, write_file
@@ -22,7 +23,7 @@ GRAMMAR = Grammar(name="attributed", pattern='\\{"attributed":(0|1)\\}', labels=
 LONG = "A long context. " * 50
 
 
-def keyed(unit: str, context: str = LONG) -> KeyedRequest:
+def keyed(unit: str, context: str = LONG) -> Any:
     path = ((Piece(text="Context: ", trusted=True), _user(context)), (_user(unit),))
     return KEYS.keyed(VerdictRequest(path=path, grammar=GRAMMAR))
 

@@ -1,17 +1,16 @@
 """Runs are read row by row; memory does not grow with the texts."""
 
 import gc
+import json
 import tracemalloc
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine
-from localjudge.analysis.compare import compare
-from localjudge.analysis.comparison import RunComparison
-from localjudge.report.export import exported_parts
-from localjudge.run_directory.run_rows import iter_scored_samples
 
 pytestmark = pytest.mark.engine
 
@@ -50,26 +49,31 @@ def consume(rows: Iterator[object]) -> None:
 
 
 READERS: list[Callable[[Run], Iterator[object]]] = [
-    *(Run.iter_scores, Run.iter_verdicts, Run.iter_samples, iter_scored_samples),
-    lambda run: exported_parts(run, "jsonl", "verdicts"),
+    *(Run.iter_scores, Run.iter_verdicts, Run.iter_samples)
 ]
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_reading_and_exporting_use_bounded_memory(
-    run: Run, read: Callable[[Run], Iterator[object]]
-) -> None:
+def test_reading_uses_bounded_memory(run: Run, read: Callable[[Run], Iterator[object]]) -> None:
     assert peak(lambda: consume(read(run))) < 4_000_000
 
 
+@pytest.mark.parametrize("rows", ["verdicts", "samples"])
+def test_exporting_uses_bounded_memory(run: Run, tmp_path: Path, rows: Any) -> None:
+    file = tmp_path / "rows.jsonl"
+    assert peak(lambda: run.export(file, rows=rows, texts=True)) < 4_000_000
+
+
 def test_a_comparison_uses_bounded_memory(run: Run) -> None:
-    comparisons: list[RunComparison] = []
-    assert peak(lambda: comparisons.append(compare(run, run))) < 8_000_000
+    comparisons: list[Any] = []
+    assert peak(lambda: comparisons.append(run.compare(run))) < 8_000_000
     assert comparisons[0].samples.by_id == SAMPLES
 
 
-def test_each_sample_comes_with_its_scores(run: Run) -> None:
+def test_each_sample_comes_with_its_scores(run: Run, tmp_path: Path) -> None:
     assert [sample.id for sample in run.samples] == [f"s{number}" for number in range(SAMPLES)]
-    assert [(sample, tuple(scores.values())) for sample, scores in iter_scored_samples(run)] == [
-        (sample, (score,)) for sample, score in zip(run.samples, run.scores, strict=True)
+    file = run.export(tmp_path / "rows.jsonl", rows="samples")
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [(row["sample_id"], row["context_recall"]) for row in rows] == [
+        (score.sample_id, score.score) for score in run.scores
     ]

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 
 from localjudge.metrics import Failed, Outcome, Scored, Span, Undefined, Unit, Verdict
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow, json_line, score_rows
-from localjudge.run_directory.summary import MetricSummary, Totals, VerdictSummary
+from localjudge.run_directory.summary import Totals, VerdictSummary
 from localjudge.stats.interval import mean_interval
 from localjudge.types import JudgeCard, NoAnswer, VerdictRule
 
@@ -15,7 +16,7 @@ FAIL = Failed(reason="broken")
 CARD = JudgeCard(name="scripted")
 
 
-def metric(*outcomes: Outcome | float, clusters: str = "") -> MetricSummary:
+def metric(*outcomes: Outcome | float, clusters: str = "") -> Any:
     evaluations = [
         Evaluation(
             str(number), "m", Scored(value=outcome) if isinstance(outcome, float) else outcome

@@ -10,12 +10,9 @@ import pytest
 
 import localjudge
 from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.judging.verify import verify_run as verify
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.report.sample_views import prompts_view, sample_view
-from localjudge.run_directory.directory import placed_rows
-from localjudge.run_directory.result_rows import SCORE_ROWS
 from localjudge.run_directory.writing import locked_directory
 from tests.run_directory.conftest import edited, in_store
 
@@ -61,7 +58,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "open": Run.open,
     "sample": shown,
     "report": lambda directory: Run.open(directory).report(baseline=directory),
-    "verify": lambda directory: verify(Run.open(directory, check=False), engine=engine()),
+    "verify": lambda directory: Run.open(directory, check=False).verify(engine=engine()),
     "reuse": lambda directory: localjudge.evaluate(
         reuse=directory, out=directory.parent / "again", engine=engine()
     ),
@@ -273,7 +270,7 @@ ALTERED = {
 def test_no_stored_request_reaches_the_judge(directory: Path, name: str) -> None:
     in_store(directory, ALTERED[name])
     judge = engine()
-    verification = verify(Run.open(directory), engine=judge)
+    verification = Run.open(directory).verify(engine=judge)
     assert verification.result == "different"
     assert verification.altered_requests == verification.stored_requests > 0
     assert judge.asked
@@ -310,21 +307,23 @@ def test_an_unfinished_run_with_an_invalid_answer_is_not_resumed(directory: Path
         (SCORE.replace(b'"a"', b'"\xff"'), "scores.jsonl:1 is not a row"),
     ],
 )
-def test_an_invalid_row_is_refused(tmp_path: Path, line: bytes, message: str) -> None:
-    (tmp_path / "scores.jsonl").write_bytes(line)
+def test_an_invalid_row_is_refused(directory: Path, line: bytes, message: str) -> None:
+    (directory / "scores.jsonl").write_bytes(line)
+    run = Run.open(directory, check=False)
     with pytest.raises(RunDirectoryError) as caught:
-        list(placed_rows(tmp_path / "scores.jsonl", SCORE_ROWS))
+        list(run.iter_scores())
     assert message in caught.value.message
     assert "\n" not in caught.value.message
 
 
-def test_an_endless_row_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "scores.jsonl").touch()
-    os.truncate(tmp_path / "scores.jsonl", 1 << 35)
+def test_an_endless_row_is_not_read(directory: Path) -> None:
+    (directory / "scores.jsonl").write_bytes(b"")
+    os.truncate(directory / "scores.jsonl", 1 << 35)
+    run = Run.open(directory, check=False)
     with pytest.raises(
         RunDirectoryError, match=r"scores\.jsonl:1 exceeds the limit of 64 MiB in a row"
     ):
-        list(placed_rows(tmp_path / "scores.jsonl", SCORE_ROWS))
+        list(run.iter_scores())
 
 
 def test_files_are_not_written_through_links(directory: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from localjudge import DataError
 from localjudge.stats.agreement import (
@@ -17,7 +18,7 @@ from localjudge.stats.agreement import (
     krippendorff_alpha,
     roc_auc,
 )
-from localjudge.stats.interval import Floats, LabelledScores, Statistic, statistic_intervals
+from localjudge.stats.interval import LabelledScores, Statistic, statistic_intervals
 from localjudge.stats.stacking import best_threshold, held_out_decisions
 
 _WHY = "NOT CHECKED: the package SciPy is not installed"
@@ -29,7 +30,7 @@ LABELS = [0, 0, 1, 1]
 SCORES = [0.1, 0.6, 0.4, 0.9]
 
 
-def simulated(size: int = 500) -> tuple[Floats, Floats]:
+def simulated(size: int = 500) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     generator = np.random.default_rng(4)
     logits = generator.normal(0, 1.5, size)
     labels = generator.random(size) < special.expit(0.3 + 0.7 * logits)
@@ -89,7 +90,7 @@ def test_calibration_slope_is_of_the_greatest_likelihood_that_scipy_finds() -> N
     labels, scores = simulated()
     logits = special.logit(scores)
 
-    def loss(line: Floats) -> float:
+    def loss(line: NDArray[np.float64]) -> float:
         linear = line[0] * logits + line[1]
         return float(-(labels * linear - np.logaddexp(0, linear)).sum())
 

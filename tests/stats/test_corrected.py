@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from localjudge import DataError
 from localjudge.stats.corrected import (
-    MIN_CLUSTERS,
     JudgedUnits,
     corrected_change,
     corrected_difference,
@@ -24,8 +24,10 @@ from localjudge.stats.corrected import (
     strata_by_score,
     uncertainty,
 )
-from localjudge.stats.interval import Floats, Indices, Mean
+from localjudge.stats.interval import Mean
 from localjudge.stats.paired import labels_needed
+
+MIN_CLUSTERS = 10
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -386,8 +388,8 @@ def test_certain_verdicts_are_shrunk_towards_one_half() -> None:
 class JudgedPool(NamedTuple):
     """Statements with a judge's probability and the human label, each of shape (2000,)."""
 
-    p_yes: Floats
-    human: Floats
+    p_yes: NDArray[np.float64]
+    human: NDArray[np.float64]
 
 
 def judged_pool(sensitivity: float, specificity: float, seed: int) -> JudgedPool:
@@ -406,12 +408,12 @@ _STRICT = judged_pool(0.6, 0.95, seed=1)
 
 def judged_units(
     generator: np.random.Generator,
-    human: Floats,
-    sample: Indices,
+    human: NDArray[np.float64],
+    sample: NDArray[np.intp],
     lenient: bool,
     labels: int,
-    drawn: Floats | None,
-) -> tuple[JudgedUnits, Floats]:
+    drawn: NDArray[np.float64] | None,
+) -> tuple[JudgedUnits, NDArray[np.float64]]:
     pool = _LENIENT if lenient else _STRICT
     sizes = np.bincount(sample)
     ones = np.flatnonzero(pool.human == 1)

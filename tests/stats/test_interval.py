@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from localjudge.stats import interval as module
 from localjudge.stats.agreement import roc_auc
@@ -18,7 +18,6 @@ from localjudge.stats.distributions import (
     within,
 )
 from localjudge.stats.interval import (
-    Floats,
     LabelledScores,
     Mean,
     Statistic,
@@ -40,7 +39,7 @@ SCORES = st.lists(
 )
 
 
-def draw(size: int, seed: int = 3) -> Floats:
+def draw(size: int, seed: int = 3) -> NDArray[np.float64]:
     return np.random.default_rng(seed).beta(2, 1, size)
 
 

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from localjudge.stats import sequence
-from localjudge.stats.interval import DISTINCT, Floats, Mean
+from localjudge.stats.interval import DISTINCT, Mean
 from localjudge.stats.paired import samples_to_decide
-from localjudge.stats.sequence import FRACTIONS, METHOD, SHARES, sequence_interval
+from localjudge.stats.sequence import FRACTIONS, SHARES, sequence_interval
+
+METHOD = "confidence sequence"
 
 ROUNDING = 2e-9
 TARGET = 40  # 1 / 0.025
@@ -23,7 +26,9 @@ def limits(interval: Mean) -> tuple[float, float]:
     return interval.low, interval.high
 
 
-def up(sums: Floats, sizes: Floats, mean: float, largest: int = 1) -> float:
+def up(
+    sums: NDArray[np.float64], sizes: NDArray[np.float64], mean: float, largest: int = 1
+) -> float:
     factors = (
         1 - FRACTIONS[:, None] * sizes / largest + FRACTIONS[:, None] * sums / (largest * mean)
     )

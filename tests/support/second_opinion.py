@@ -10,14 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from localjudge import Run
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
-from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
-from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.label_rows import append_labels, stored_labels
+
+LABELS = "labels.jsonl"
 
 
 @contextmanager
-def second_opinion(run: RunRecord, annotator: str, **how: Any) -> Iterator[Labelling]:
+def second_opinion(run: Run, annotator: str | None, **how: Any) -> Iterator[Labelling]:
     """Yield a labelling of the run without its labels, and add the new labels to the run."""
     with tempfile.TemporaryDirectory(prefix="localjudge-second-") as folder:
         copy = Path(folder) / "run"

@@ -4,7 +4,9 @@ import pytest
 
 from localjudge import InputError
 from localjudge.text import Segmenter
-from localjudge.text.languages import MAX_CHARACTERS, read_abbreviations
+from localjudge.text.languages import read_abbreviations
+
+MAX_CHARACTERS = 40
 
 
 def cut(text: str, *abbreviations: str, language: str = "de") -> list[str]:

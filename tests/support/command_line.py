@@ -1,0 +1,53 @@
+"""What the command line prints about runs that are on disk."""
+
+import io
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from localjudge import Run
+from localjudge.cli.main import main
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def printed(*arguments: str | Path | Run, width: int = 120, colour: bool = False) -> str:
+    """Run a command in this process, on a terminal of this width, and return what it prints.
+
+    A run stands for its directory. Gates may fail; any other failure is one of the test.
+    """
+    words = [str(part.directory if isinstance(part, Run) else part) for part in arguments]
+    output = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        patch.delenv("NO_COLOR", raising=False)
+        patch.delenv("FORCE_COLOR", raising=False)
+        if colour:
+            patch.setenv("FORCE_COLOR", "1")
+            patch.setenv("TERM", "xterm-256color")
+        with redirect_stdout(output), pytest.raises(SystemExit) as ended:
+            main(words)
+    assert ended.value.code in (0, 3), words
+    text = output.getvalue()
+    assert colour == bool(_COLOUR.search(text))
+    return _COLOUR.sub("", text)
+
+
+def printed_lines(*arguments: str | Path | Run, width: int = 100) -> list[str]:
+    return [line.strip() for line in printed(*arguments, width=width).splitlines()]
+
+
+def printed_summary(run: Run, *options: str, width: int = 200) -> str:
+    """Return what `show` prints of the whole run, as words separated by one blank."""
+    return " ".join(printed("show", run, "--worst", "0", *options, width=width).split())
+
+
+def refused(*arguments: str | Path | Run) -> str:
+    """Run a command that ends with exit code 1, and return its message."""
+    words = [str(part.directory if isinstance(part, Run) else part) for part in arguments]
+    message = io.StringIO()
+    with redirect_stderr(message), pytest.raises(SystemExit, match=r"^1$"):
+        main(words)
+    return message.getvalue().strip()
