@@ -115,8 +115,8 @@ def test_undecided_interval_visibly_contains_0(
     assert line.startswith("Not decided")
     interval = f"{shown[0]} to {shown[1]}"
     assert f"({interval})" in line
-    table = printed_lines("compare", before, after, width=1_000)[1:]
-    assert any(row.endswith(interval) for row in table)
+    html: str = comparison._repr_html_()
+    assert f">{interval}</td>" in html
     values = json.loads(comparison.model_dump_json())
     assert values["metrics"][METRIC]["corrected"]["ci95"] == [*ends]
     for language in get_args(Language):
