@@ -53,6 +53,7 @@ from localjudge.run_directory.examination import name_task
 from localjudge.stats import agreement
 from localjudge.stats.interval import LabelledScores, Mean, mean_interval, statistic_intervals
 from localjudge.types import Answer, Attribution, Label, Task, Use
+from localjudge.words import numbered
 
 _COMPARE_WITH_LABELS = (
     "compare its verdicts with human labels of 100 sentences of your own before you rely on them"
@@ -222,7 +223,7 @@ def _check_skill(task: ProbedTask, skill: Skill) -> CheckResult:
         f"bias {format_interval(skill.bias, '+')}; "
         f"calibration slope {slope_words}, error {skill.calibration_error:.2f}"
     )
-    if skill.auc.low <= _GUESSING:
+    if skill.auc.ci95 is not None and skill.auc.low <= _GUESSING:
         finding += "; no better than guessing"
     if slope is not None and slope.low > 1:
         finding += "; probabilities are nearer to one half than the labels, and so expected scores"
@@ -272,7 +273,7 @@ def _add_pairs(check: CheckResult, answered: Sequence[tuple[Probe, float]]) -> C
     by_kind = {kind: mean(of_kind) for kind, of_kind in shares_by_kind.items()}
     finding = (
         f"{check.finding}; the good sentence is higher in {format_interval(higher)} "
-        f"of {len(shares)} pairs"
+        f"of {numbered(len(shares), 'pair')}"
     )
     missed = [kind.replace("_", " ") for kind, share in by_kind.items() if share < _GUESSING]
     if missed:

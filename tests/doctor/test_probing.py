@@ -106,7 +106,11 @@ def test_one_passage_has_figures_and_no_interval() -> None:
     for measured in figures.skills.values():
         assert limits_json(measured.auc) == {"value": 1.0, "low": None, "high": None}
     assert [name for name, check in checks.items() if check.status == "ok"] == ["probes"]
-    assert "1 group" in checks["attribution"].finding
+    for name in ("attribution", "relevance", "answers"):
+        assert "1 group" in checks[name].finding
+        assert "guessing" not in checks[name].finding
+    assert "1 pair" in checks["answers"].finding
+    assert "1 pairs" not in checks["answers"].finding
 
 
 def test_a_perfect_judge_is_recommended_for_everything() -> None:
