@@ -33,7 +33,7 @@ def package_version(package: str) -> str:
 def parse_toml(content: bytes, file: str, *, hint: str = "correct the file") -> dict[str, Any]:
     """Parse a TOML table. Raises InputError that names `file`."""
     try:
-        return tomllib.loads(content.decode())
+        return tomllib.loads(content.decode("utf-8-sig"))
     except (RecursionError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         problem = str(error)
         if isinstance(error, RecursionError):

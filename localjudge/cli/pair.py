@@ -6,6 +6,7 @@ from typing import Any
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.compare import MOVED_SAMPLES, compare
+from localjudge.analysis.comparison import RunComparison
 from localjudge.cli.command import names_next_step, print_json, typed_arguments
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
@@ -136,6 +137,14 @@ def open_comparison(directory: Path, second: Path | None) -> tuple[Path, Path]:
     return directory, second
 
 
+def name_sides(comparison: RunComparison) -> list[Table]:
+    """Return which column of a directory with two runs is A, and which is B."""
+    if comparison.directory is None:
+        return []
+    before, after = (printable(Path(run).name) for run in (comparison.baseline, comparison.run))
+    return [Table(notes=[f"A: {before}, the baseline; B: {after}"])]
+
+
 def show_pair(
     comparison: ComparisonDirectory,
     sample: str | None,
@@ -172,7 +181,7 @@ def show_pair(
     if as_json:
         print_json(result)
     else:
-        show(*comparison_view(result))
+        show(*name_sides(result), *comparison_view(result))
 
 
 def _sample_tables(

@@ -13,7 +13,7 @@ from localjudge.cli import options as cli
 from localjudge.cli.command import command, names_next_step, print_json, typed_arguments
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
-from localjudge.cli.pair import open_comparison, show_pair
+from localjudge.cli.pair import name_sides, open_comparison, show_pair
 from localjudge.errors import InputError
 from localjudge.labels.labelled_statements import (
     disagreements,
@@ -447,4 +447,4 @@ def compare_command(
         print_json(comparison)
         return
     step = next_step_of_comparison(comparison)
-    show(*comparison_view(comparison), Table(notes=[f"next: {step}"]))
+    show(*name_sides(comparison), *comparison_view(comparison), Table(notes=[f"next: {step}"]))

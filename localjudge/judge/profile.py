@@ -58,6 +58,8 @@ TASKS = frozenset(
 )
 
 _BUNDLED = Path(__file__).parent / "prompts"
+_MAX_PROBLEMS = 4
+"""Problems of a profile in a message."""
 _VERDICT = "{verdict}"
 _SPECIAL = re.compile(r"([\\.^$*+?{}\[\]|()])")  # in Python and in llguidance
 _UNNAMED = re.compile(r"LABEL_\d+")  # Hugging Face's names of outputs without names
@@ -380,8 +382,22 @@ def _load_folder(profile: ProfileFolder) -> PromptProfile:
     try:
         return PromptProfile.model_validate(fields)
     except (ValidationError, TypeError) as error:
-        problem = f"the prompt profile {profile.path} is not valid: {error}"
+        reasons = str(error)
+        if isinstance(error, ValidationError):
+            reasons = _list_problems(error)
+        problem = f"the prompt profile {profile.path} is not valid: {reasons}"
         raise InputError(problem, hint="correct its files") from error
+
+
+def _list_problems(error: ValidationError) -> str:
+    """Return the first problems as `attribution.node.1.colour: Extra inputs are not permitted`."""
+    problems: list[str] = []
+    for problem in error.errors(include_url=False, include_input=False)[:_MAX_PROBLEMS]:
+        names = [str(part) for part in problem["loc"] if re.fullmatch(r"\w+", str(part))]
+        place = ".".join(names).removeprefix("tasks.")
+        message = problem["msg"].removeprefix("Value error, ")
+        problems.append(": ".join(filter(None, (place, message))))
+    return "; ".join(problems)
 
 
 def _read_folder(name: str) -> ProfileFolder:

@@ -25,7 +25,7 @@ from localjudge.run_directory.archive import (
     stored_sample_at,
     stored_samples,
 )
-from localjudge.run_directory.comparison_directory import ComparisonDirectory
+from localjudge.run_directory.comparison_directory import COMPARISON, ComparisonDirectory
 from localjudge.run_directory.directory import (
     BY_HAND,
     MANIFEST,
@@ -373,6 +373,10 @@ def _no_run(path: Path) -> MissingRun:
         hint = suggestion(
             path.name, beside, "the runs there", show=lambda name: excerpt(beside[name])
         )
+    pair = ComparisonDirectory.find(path.parent)
+    if pair is not None and path in (pair.baseline_path, pair.run_path):
+        problem = f"{problem}, and {COMPARISON} beside it names it"
+        hint = "copy the folder back, or repeat the command that made the comparison"
     return MissingRun(problem, hint=hint)
 
 

@@ -46,6 +46,7 @@ def test_compare_takes_both_runs_from_the_directory(call: Call) -> None:
     assert code == 0
     assert "+1.000" in output
     assert "localjudge label cmp" in output
+    assert output.split()[:6] == ["A:", "old,", "the", "baseline;", "B:", "new"]
     _, one, _ = call("compare", "cmp", "--json")
     _, two, _ = call("compare", "cmp/old", "cmp/new", "--json")
     assert json.loads(one) == json.loads(two)
@@ -149,7 +150,9 @@ def test_missing_run_inside_is_an_input_error(call: Call, command: str) -> None:
     shutil.rmtree("cmp/old")
     code, _, errors = call(command, "cmp")
     assert code == 1
-    assert "old" in errors
+    assert "cmp/old contains no run" in errors
+    assert "comparison.json" in errors
+    assert "did you mean" not in errors
 
 
 def test_run_into_the_directory_of_a_comparison_is_refused(call: Call) -> None:

@@ -55,9 +55,17 @@ def test_a_user_folder_is_a_profile(folder: Path) -> None:
     assert answer.grammar("attribution").pattern == "(Ja|Nein)"
 
 
+def test_a_byte_order_mark_is_no_part_of_a_profile(folder: Path) -> None:
+    """Editors of Windows write one."""
+    file = folder / "attribution.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert prompts.load_profile(str(folder)).tasks["attribution"]
+
+
 @pytest.mark.parametrize(
     ("file", "content", "complaint"),
     [
+        ("attribution.toml", "", "attribution.node: Field required"),
         (
             "atribution.toml",
             'grammar = "attributed"\nnode = [{text = "{unit}"}]',
@@ -121,6 +129,8 @@ def test_an_unusable_profile_folder_is_named_with_the_reason(
     with pytest.raises(InputError, match=complaint) as refused:
         prompts.load_profile(str(folder))
     assert str(folder) in str(refused.value)
+    assert "\n" not in refused.value.message
+    assert "pydantic" not in refused.value.message
     assert refused.value.hint
     with pytest.raises(InputError):
         prompts.load_profile(str(folder.parent))
