@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from localjudge import Run
-from localjudge.report.html_page import check_report
 from localjudge.report.verification_views import verification_view
 from localjudge.run_directory.files import last_verification
 from tests.analysis.conftest import label, text
@@ -24,6 +24,10 @@ AS_IT_IS = "unchanged; its lines on verification and examination cannot be check
 @pytest.fixture
 def run(scripted_run: ScriptedRun) -> Run:
     return label(make_run(scripted_run, "run", samples=30), n=40)
+
+
+def report_of(run: Run) -> Any:
+    return run.verify(engine=same_judge(run)).report
 
 
 def test_verify_detects_an_edited_headline(run: Run) -> None:
@@ -54,10 +58,10 @@ def test_verify_rebuilds_a_report_with_baseline_gates_and_title(
         path = run.report(
             baseline=before, gates=gates, undecided="pass", title="Help desk <autumn>"
         )
-        assert check_report(run).note == AS_IT_IS
+        assert report_of(run).note == AS_IT_IS
         assert str(before.directory.parent) not in path.read_text()
         assert run.verify(engine=same_judge(run)).result == "bit-identical"
-        assert check_report(run).note == AS_IT_IS
+        assert report_of(run).note == AS_IT_IS
     assert last_verification(run.directory) is not None
 
 
@@ -76,21 +80,21 @@ def test_verify_rebuilds_a_report_with_corrected_slices(scripted_run: ScriptedRu
     run = label(scripted_run("run", rows, {}, metrics=[METRIC]))
     assert "Corrected by" not in run.report().read_text()
     page = PageReader(run.report(by="ward").read_text())
-    assert check_report(run).note == AS_IT_IS
+    assert report_of(run).note == AS_IT_IS
     words = " ".join(page.text.split()).partition("By ward ")[2]
     assert re.search(
         r"context_recall a 28 0\.750 [0-9. -]+ 28 labels b 12 0\.750 .* 12 labels", words
     )
     edited(REPORT, "0.750", "0.950")(run.directory)
-    assert check_report(run).problem == "it differs from the page of the run"
+    assert report_of(run).problem == "it differs from the page of the run"
 
 
 def test_reports_that_cannot_be_rebuilt_are_named(run: Run) -> None:
     """A missing page; before more labels; another version; other inputs; no report at all."""
-    assert check_report(run).note == "none in the run directory"
+    assert report_of(run).note == "none in the run directory"
     page = run.report().read_text()
     label(run, n=50)
-    assert check_report(run).note.startswith("not checked: it is older than the labels")
+    assert report_of(run).note.startswith("not checked: it is older than the labels")
     page = run.report().read_text()
     changes: dict[str, Callable[[str], str]] = {
         "not checked: written by localjudge 9.9, this is localjudge": lambda text: _with(
@@ -105,10 +109,10 @@ def test_reports_that_cannot_be_rebuilt_are_named(run: Run) -> None:
     }
     for problem, change in changes.items():
         (run.directory / REPORT).write_text(change(page))
-        found = check_report(run)
+        found = report_of(run)
         assert (found.problem or found.note).startswith(problem)
     (run.directory / REPORT).write_bytes(b"\xff" * 1_000)
-    assert check_report(run).problem == "its inputs are missing or invalid"
+    assert report_of(run).problem == "its inputs are missing or invalid"
 
 
 def _with(page: str, **inputs: object) -> str:
