@@ -32,9 +32,9 @@ from localjudge.stats.interval import (
     statistic_intervals,
 )
 from localjudge.stats.stacking import best_threshold, held_out_decisions
+from localjudge.types import ONE_HALF
 from localjudge.words import three_digits
 
-_ONE_HALF = 0.5
 _SAVED_OF = 50
 FEW = 20
 """Labels of one kind, or clusters, below which intervals are unreliable."""
@@ -65,7 +65,7 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
     except DataError as error:
         held_out_decisions(rows._replace(scores=labels))  # raises for unusable labels
         return _without_threshold(error.message)
-    at_one_half = (scores >= _ONE_HALF).astype(np.float64)
+    at_one_half = (scores >= ONE_HALF).astype(np.float64)
     undefined: dict[str, str] = {}
     held_out = _measure(_OF_DECISIONS, rows, decisions, undefined, "held_out.")
     held_out["gain"] = _gain(at_one_half, decisions, rows)
@@ -85,7 +85,7 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
 def _without_threshold(reason: str) -> dict[str, Any]:
     """Return the fields for probabilities that give no threshold, such as equal ones."""
     return {
-        "threshold": _ONE_HALF,
+        "threshold": ONE_HALF,
         "fold_thresholds": (),
         "figures": {},
         "at_one_half": {},
@@ -141,7 +141,7 @@ def label_savings(rows: LabelledScores) -> LabelSavings:
     """
     labels, scores, weights = rows.arrays()
     strata = strata_by_score(scores, STRATA)
-    judged = (scores >= _ONE_HALF).astype(np.float64)
+    judged = (scores >= ONE_HALF).astype(np.float64)
     human = _within_strata(labels, strata, weights)
     judge = _within_strata(judged, strata, weights)
     variance = float((weights * judge**2).sum())
@@ -179,7 +179,7 @@ def _remarks(rows: LabelledScores, auc: Figure, held_out: Mapping[str, Figure]) 
     if clusters < FEW:
         groups = f"warning: only {clusters} independent groups"
         yield f"{groups}: with fewer than {FEW}, intervals are too narrow"
-    if auc.ci95[0] <= _ONE_HALF:
+    if auc.ci95[0] <= ONE_HALF:
         yield _GUESSES
     if held_out["gain"].ci95[0] <= 0:
         yield "the threshold is not shown to be better than 0.5 on held-out labels"

@@ -45,10 +45,9 @@ from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import NO_VALUE
 from localjudge.run_directory.summary import SUMMARY
-from localjudge.types import Language
+from localjudge.types import ONE_HALF, Language
 from localjudge.words import as_typed, call, option
 
-DEFAULT_THRESHOLD = 0.5
 _OUTCOMES = {
     "pass": "certificate.gate_pass",
     "fail": "certificate.gate_fail",
@@ -314,7 +313,7 @@ def _thresholds(run: RunRecord, messages: Messages) -> Iterator[str]:
     """Yield the threshold of a verdict, and calibrations with another one for some metrics."""
     threshold = run.summary.threshold
     line = messages.plain("certificate.threshold_value", threshold=threshold)
-    if threshold != DEFAULT_THRESHOLD:
+    if threshold != ONE_HALF:
         line = messages.plain("certificate.threshold_changed", line=line)
     yield line
     names: dict[str, str] = {}

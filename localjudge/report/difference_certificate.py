@@ -93,6 +93,8 @@ def write_difference_certificate(
     if is_here and target.name.casefold() in _OWN_FILES:
         hint = "name another file for the certificate"
         raise InputError(f"{path} is a file of the comparison", hint=hint)
+    if isinstance(gates, str):
+        gates = [gates]
     messages = Messages(language)
     how: CertificateOptions = {"title": title, "language": language, "gates": gates, "by": by}
     values = _values(comparison, runs, messages, how)

@@ -15,13 +15,12 @@ from localjudge.run_directory.examination import find_examination
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.text.claims import WITHOUT_CLAIM, is_bare_answer
-from localjudge.types import CLASSIFIER
+from localjudge.types import CLASSIFIER, ONE_HALF
 from localjudge.words import numbered, option, option_name, percent
 
 ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"
 _MAX_NEAR = 0.5
 """Share of verdicts near the threshold that causes a warning."""
-_ONE_HALF = 0.5
 _MAX_REASONS = 5
 _COMPARES_WORDS = "lexical"
 """Prompt profile of the judge that compares words."""
@@ -58,7 +57,7 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
     if near is not None and near >= _MAX_NEAR and not is_jury:
         doubt = "most verdicts are close to the threshold; the judge may be guessing"
         yield f"warning: {doubt}: test it with `localjudge doctor`"
-    near_half = abs(run.summary.threshold - _ONE_HALF) <= NEAR
+    near_half = abs(run.summary.threshold - ONE_HALF) <= NEAR
     if near is not None and near >= _MAX_NEAR and near_half:
         effect = "expected scores are near one half, as most probabilities are"
         yield f"warning: {effect}: compare runs by them, and do not read them as shares"
@@ -208,7 +207,7 @@ def judge_lines(run: RunRecord) -> list[str]:
     if not any(map(catalog.is_judged, summary.metrics)):
         return []
     parts = [f"judge {run.judge.in_brief}"]
-    if summary.threshold != _ONE_HALF:
+    if summary.threshold != ONE_HALF:
         parts.append(f"threshold {summary.threshold:g}")
     for name, threshold in summary.thresholds.items():
         parts.append(f"threshold {number(threshold)} for {name}")

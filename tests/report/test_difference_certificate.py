@@ -92,6 +92,7 @@ def test_certificate_has_difference_labels_verification_and_commands(
     assert again in page
     assert SECRET not in page
     assert page == text(pair, gates=["faithfulness.delta>=0.5"])
+    assert page == text(pair, gates="faithfulness.delta>=0.5")
 
 
 def test_certificate_has_slices_and_the_planned_number_of_labels(

@@ -38,6 +38,7 @@ from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 from localjudge.types import (
     CLASSIFIER,
+    ONE_HALF,
     SHARE_PLACEHOLDER,
     Answer,
     ChatEnds,
@@ -50,7 +51,6 @@ from localjudge.types import (
 )
 
 _LARGEST_EXPONENT = 700.0
-_ONE_HALF = 0.5
 _NODES_KEPT = 4096
 
 
@@ -255,7 +255,7 @@ def answer_from(
     p_yes = 1 / (1 + math.exp(-exponent))
     no, yes = answer_texts(grammar)
     text = no
-    if p_yes >= _ONE_HALF:
+    if p_yes >= ONE_HALF:
         text = yes
     return Answer(p_yes=p_yes, valid_mass=1.0, raw=text)
 
