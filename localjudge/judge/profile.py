@@ -78,6 +78,8 @@ class AnswerForm(Record):
     def _can_be_read_back(self) -> Self:
         if not all(0 <= value <= 1 for value in self.labels.values()):
             raise ValueError("a label stands for a value from 0 to 1")
+        if "" in self.labels:
+            raise ValueError("a label must have a character")
         first_characters = {label[:1] for label in self.labels}
         values = set(self.labels.values())
         if len(first_characters) < len(self.labels) or len(values) <= 1:
@@ -317,6 +319,8 @@ class ProfileFolder(Record):
 
 
 def _read_text(file: Path) -> str:
+    if not file.is_file():  # a pipe would be waited for
+        raise InputError(f"{file} is not a regular file", hint="copy the file itself there")
     try:
         return file.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:

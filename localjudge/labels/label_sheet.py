@@ -2,9 +2,8 @@
 
     .jsonl   a JSON object on each line
     .csv     an instruction, then the columns statement, context, answer, human, and all others
-             UTF-8 with a byte-order mark, CRLF; by default separated by semicolons if the user's
-             locale (LC_NUMERIC) writes decimals with a comma, as Excel expects, otherwise by
-             commas; texts are never formulas
+             UTF-8 with a byte-order mark, CRLF; separated by commas in an English sheet, by
+             semicolons in other languages, as Excel expects; texts are never formulas
 
 Rows contain the evidence without the judge's verdict. Columns are read by name: `label_id`, the key
 of the statement; its `text` (in CSV `statement`), to detect a column that was sorted separately;

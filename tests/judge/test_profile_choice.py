@@ -1,3 +1,4 @@
+import os
 import shutil
 from pathlib import Path
 
@@ -55,6 +56,22 @@ def test_a_user_folder_is_a_profile(folder: Path) -> None:
     assert answer.grammar("attribution").pattern == "(Ja|Nein)"
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name")
+@pytest.mark.parametrize("kind", ["pipe", "link to itself", "folder"])
+def test_a_profile_has_regular_files(folder: Path, kind: str) -> None:
+    """A pipe without a writer would be waited for."""
+    file = folder / "attribution.toml"
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.symlink_to(file.name)
+    with pytest.raises(InputError, match=r"attribution\.toml is not a regular file"):
+        prompts.load_profile(str(folder))
+
+
 def test_a_byte_order_mark_is_no_part_of_a_profile(folder: Path) -> None:
     """Editors of Windows write one."""
     file = folder / "attribution.toml"
@@ -66,6 +83,11 @@ def test_a_byte_order_mark_is_no_part_of_a_profile(folder: Path) -> None:
     ("file", "content", "complaint"),
     [
         ("attribution.toml", "", "attribution.node: Field required"),
+        (
+            "attribution.toml",
+            "node = [{text = '{unit}'}]\n[grammar]\nlabels = {'' = 1, No = 0}",
+            "must have a character",
+        ),
         (
             "atribution.toml",
             'grammar = "attributed"\nnode = [{text = "{unit}"}]',
