@@ -171,21 +171,23 @@ def _cover(
     first_before, first_after, first_look = people[0]
     fewest = min(len(first_before.counted), len(first_after.counted))
     means = {"before": covering(means_before).mean, "after": covering(means_after).mean}
-    return means | describe_change(changes, first_look, fewest)
+    return means | describe_change(changes, first_look, fewest, needing="each run")
 
 
-def describe_change(changes: Sequence[Mean], look: Look, fewest: int) -> dict[str, Any]:
+def describe_change(
+    changes: Sequence[Mean], look: Look, fewest: int, *, needing: str
+) -> dict[str, Any]:
     """Return the fields of the difference that covers each annotator's.
 
-    A run has the `fewest` labels at this look.
+    A run, or both together, has the `fewest` labels at this look, as `needing` says.
     """
     change = covering(changes)
     remark = None
     if change.ci95 is None and look.confidence is None:
-        remark = f"each run needs {MIN_PLANNED_LABELS} labels, got {fewest}"
+        remark = f"{needing} needs {MIN_PLANNED_LABELS} labels, got {fewest}"
     elif change.ci95 is None:
         groups = "samples (or groups of samples)"
-        remark = f"each run needs labels in {MIN_CLUSTERS} {groups}, got {change.clusters}"
+        remark = f"{needing} needs labels in {MIN_CLUSTERS} {groups}, got {change.clusters}"
     return {
         "difference": change.mean,
         "ci95": change.ci95,
@@ -335,7 +337,7 @@ def correct_jointly(
         changes = []
         for units in people:
             changes.append(_estimate_joint_change(frame, units, clusters_before, clusters_after))
-        update |= describe_change(changes, first.look, len(first.counted))
+        update |= describe_change(changes, first.look, len(first.counted), needing="the difference")
         update |= _estimate_means(frame, people, update["difference"])
         update["half_width_of_all"] = half_width_of_all_labels(frame, first.units)
     return corrected.model_copy(update=update)

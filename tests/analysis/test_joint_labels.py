@@ -119,6 +119,8 @@ def test_numbers_of_statements_are_explained_where_they_are_shown(
     and ten in 3, because the answers have other lengths; the other 100 - 50 cancel.
     """
     comparison = compared(*two_systems(40))
+    label_joint(comparison, is_right, 10)
+    assert change(comparison).remark == "the difference needs 20 labels, got 10"
     labelling = label_joint(comparison, is_right, 30)
     [line] = [remark for remark in labelling.remarks if "never asked" in remark]
     assert re.findall("[0-9]+", line) == ["170", "100", "50", "50"]
