@@ -677,10 +677,10 @@ def test_a_file_with_a_foreign_label_is_refused_whole(
     first, *rows = [{**row, "human": 1} for row in rows_of(run, drawing)]
     sheet = written(tmp_path / "s.jsonl", {**first, "label_id": "0f" * 16}, *rows)
     with pytest.raises(DataError, match=r"no statement in .* matches 1 of 5 labels"):
-        run.read_labels(sheet)
+        run.read_labels(sheet, "ann")
     assert not (run.directory / LABELS).exists()
     with pytest.raises(DataError, match="no labels yet"):
-        run.read_labels(written(sheet, {**first, "human": None}))
+        run.read_labels(written(sheet, {**first, "human": None}), "ann")
 
 
 def test_a_damaged_text_is_a_remark_and_its_label_counts(
