@@ -115,9 +115,10 @@ def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(
     assert recall
     assert faithfulness
     assert (recall.mean, faithfulness.mean) == pytest.approx((23 / 24, 11 / 12))
-    one_third = {drawn.size_share for drawn in drawing.statements if drawn.verdict_id.position == 0}
+    shares = [(drawn.verdict_id.position, drawn.size_share or 0.0) for drawn in drawing.statements]
+    one_third = {share for position, share in shares if position == 0}
     assert max(one_third) == pytest.approx(min(one_third))
-    [other] = {drawn.size_share for drawn in drawing.statements} - one_third
+    [other] = {share for _, share in shares} - one_third
     # "Another." is in twelve equal samples: twelve times 1/24 is one key of 1/2.
     assert other / max(one_third) == pytest.approx(0.5 / (1 / 24**2 + 1 / 12**2) ** 0.5)
 

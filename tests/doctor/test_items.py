@@ -125,12 +125,14 @@ def test_questions_with_answers_have_each_kind_and_language_equally_often(
     """Poor kinds are 8 of 48 questions each, in each language once; good kinds are 9 or 10."""
     items = answer_probes(passage_count)
     assert Counter(item.answer for item in items) == {1: questions, 0: questions}
-    kinds = Counter(item.kind for item in items)
+    kinds: Counter[str] = Counter(item.kind for item in items)
     if questions >= 12:
         assert {kinds[kind] for kind in POOR} == {questions // 6}
         assert {kinds[kind] for kind in GOOD} <= {questions // 5, questions // 5 + 1}
     if questions == 48:
-        others = Counter((each.language, each.poor[0]) for each in answered_questions())
+        others: Counter[tuple[str, str]] = Counter(
+            (each.language, each.poor[0]) for each in answered_questions()
+        )
         assert {others[language, kind] for language in ("de", "fr", "es") for kind in POOR} == {1}
         assert {others["en", kind] for kind in POOR} == {5}
 

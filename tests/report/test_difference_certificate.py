@@ -34,7 +34,7 @@ def pair(tmp_path: Path) -> RunPair:
     """The judge says 1 to all; annotators say 0 to what A claims and 1 to what B claims."""
     rows = []
     for number in range(40):
-        texts = {"user_input": f"Why {number}?", "retrieved_contexts": [SECRET]}
+        texts: dict[str, Any] = {"user_input": f"Why {number}?", "retrieved_contexts": [SECRET]}
         answers = {"old": f"Wrong {number}.", "new": f"Right {number}."}
         rows.append({"id": f"q{number}", "unit": f"unit {number % 2}", **texts, **answers})
     how: dict[str, Any] = {
@@ -262,7 +262,7 @@ def test_equal_answers_have_no_interval(tmp_path: Path, text: Text, count: int) 
     """No difference is between equal texts, so nothing remains to be detected on them."""
     rows = []
     for number in range(count):
-        texts = {"user_input": f"Why {number}?", "retrieved_contexts": [SECRET]}
+        texts: dict[str, Any] = {"user_input": f"Why {number}?", "retrieved_contexts": [SECRET]}
         rows.append({**texts, "old": f"So {number}.", "new": f"So {number}.", "part": number % 2})
     how: dict[str, Any] = {"mapping": {"response": "new"}, "metrics": ["faithfulness"]}
     pair = evaluate_pair(rows, "old", out=tmp_path / "cmp", engine=engine(), **how)

@@ -24,8 +24,9 @@ def other(number: int) -> str:
 
 
 def said(before: Run, after: Run) -> str:
-    """Return the claim about the only metric, with which the comparison begins."""
-    return printed_lines("compare", before, after, width=1_000)[0]
+    """Return the claim about the only metric, behind the names of A and B if there are columns."""
+    lines = printed_lines("compare", before, after, width=1_000)
+    return next(line for line in lines if line and not line.startswith("A: "))
 
 
 def next_step(before: Run, after: Run) -> str:
