@@ -116,16 +116,17 @@ def label_units(
     """Return the units of a metric with the labels that count, for at most `most` statements.
 
     `human` is one annotator's label of each statement, and `planned_sets` are the statements of
-    first readings that were complete.
+    first readings that were complete. The number of labels determines the look, and only the labels
+    that count there are weighted.
     """
     keys = frame.by_key.keys() & human.keys()
     drawings = _select_labels(drawings, keys)
-    weights = sampling_weights(drawings)
-    is_complete = len(keys) == len(frame.by_key)
-    if most is not None and most < len(keys):
-        # The labels of a drawing are cut off at the look; others have no order.
-        is_complete = is_complete and len(weights) < len(keys)
-    labelled: Set[str] = weights.keys()
+    labelled: set[str] = set()
+    for drawing in drawings:
+        labelled.update(drawn.key for drawn in drawing)
+    # Labels that were all drawn are cut off at `most`; others have no order.
+    is_cut_off = most is not None and most < len(keys) and labelled == keys
+    is_complete = len(keys) == len(frame.by_key) and not is_cut_off
     if is_complete:
         labelled = keys
     planned = find_planned(frame, planned_sets, labelled)
@@ -136,9 +137,11 @@ def label_units(
     is_planned = bool(planned) and look.labels == len(planned)
     if is_complete:
         weights = dict.fromkeys(keys, 1.0)
-    elif look.labels < len(labelled):
-        if is_planned:
-            drawings = _select_labels(drawings, planned)
+    elif look.labels == len(labelled):
+        weights = sampling_weights(drawings)  # also of drawings that only repeat statements
+    elif is_planned:
+        weights = sampling_weights(_select_labels(drawings, planned), look.labels)
+    else:
         weights = sampling_weights(drawings, look.labels)
     return LabelledUnits(
         frame=frame,

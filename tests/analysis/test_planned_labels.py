@@ -13,7 +13,7 @@ from command_line import printed_lines
 from localjudge import DataError, Run
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.drawing import DrawingOptions, draw_statements
 from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelled_units import label_units
 from localjudge.labels.labelling import Labelling
@@ -287,3 +287,67 @@ def test_labels_between_two_looks_ask_for_more_labels_first(judged_run: JudgedRu
     assert again is not None
     assert again.corrected[METRIC].until_next_look == 0
     assert f"next: localjudge report {run.directory}" in printed_lines("show", run, width=300)
+
+
+@pytest.mark.parametrize(("most", "is_weighed"), [(None, True), (20, False)], ids=str)
+def test_a_drawing_of_the_same_statements_has_a_weight_only_at_all_labels(
+    judged_run: JudgedRun, most: int | None, *, is_weighed: bool
+) -> None:
+    """A second drawing reached 30 labelled statements too. It begins after the look at 20."""
+    frames = unit_frames(judged_run(samples=60))
+    frame = frames[METRIC]
+    first = draw_statements(frames, 30, seed=0).statements
+    labels = {drawn.key: 1.0 for drawn in first}
+    second = draw_statements(frames, len(frame.by_key), seed=5).statements
+    once = label_units(frame, labels, [first], most=most)
+    twice = label_units(frame, labels, [first, second], most=most)
+    assert len(once.counted) == (most or 30)
+    assert once.counted == twice.counted
+    assert (once.units.drawn.tolist() != twice.units.drawn.tolist()) == is_weighed
+
+
+@pytest.mark.parametrize(("drawn", "counted"), [(120, 50), (119, 120)], ids=str)
+def test_labels_of_all_statements_are_cut_off_at_a_look_if_all_were_drawn(
+    judged_run: JudgedRun, drawn: int, counted: int
+) -> None:
+    """60 samples have 20 x (1 + 2 + 3) = 120 statements."""
+    frames = unit_frames(judged_run(samples=60))
+    frame = frames[METRIC]
+    labels = dict.fromkeys(frame.by_key, 1.0)
+    drawing = draw_statements(frames, drawn, seed=0).statements
+    units = label_units(frame, labels, [drawing], most=50)
+    assert (len(units.counted), units.look.labels) == (counted, 50)
+    assert units.is_complete == (counted == 120)
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["run first", "sheet first"])
+def test_a_sheet_read_together_with_a_run_is_no_plan(
+    judged_run: JudgedRun, tmp_path: Path, *, is_first: bool
+) -> None:
+    """The other run has labels of 3 of the sheet's 50 statements, by another person."""
+    other = label(judged_run("other", samples=60), n=3, annotator="bob")
+    run = judged_run(samples=60)
+    whole = written(tmp_path / "sheet.jsonl", *sheet(run, 50))
+    sources = [whole, other.directory]
+    if is_first:
+        sources.reverse()
+    counts = read_all_labels(run, sources, "ann")
+    assert sorted(each.new for each in counts) == [3, 50]
+    labels = run.labels
+    assert labels is not None
+    assert (labels.corrected[METRIC].labels, labels.corrected[METRIC].is_planned) == (50, False)
+
+
+def test_a_file_follows_the_spelling_and_times_of_files_read_before_it(
+    judged_run: JudgedRun, tmp_path: Path
+) -> None:
+    run = judged_run(samples=60)
+    files = []
+    for name in ("Ann", "ann"):
+        rows = [{**row, "annotator": name} for row in sheet(run, 50)]
+        files.append(written(tmp_path / f"by-{name}.jsonl", *rows))
+    counts = read_all_labels(run, files)
+    assert [(each.new, each.known) for each in counts] == [(50, 0), (0, 50)]
+    stored = stored_labels(run.directory)
+    assert len(stored) == 50
+    assert {row.annotator for row in stored} == {"Ann"}
