@@ -1,8 +1,9 @@
 """Read the labels of sheets, of files saved by the labelling page, and of other runs into a run."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,6 +52,32 @@ class LabelsRead(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
+class _Sheet(NamedTuple):
+    """A file of labels, and remarks on reading it. `annotator` names rows without a name.
+
+    `answered_elsewhere` are the answers of the other files that are read with it.
+    """
+
+    labels: list[SheetLabel]
+    remarks: list[str]
+    annotator: str | None
+    answered_elsewhere: Set[_Answer]
+
+
+class _SourceRead(NamedTuple):
+    """What one source adds to the decisions of earlier ones. `decisions` are both together.
+
+    `new` are its decisions that were not stored. `carried_over` are earlier ones, for the drawings
+    of a sheet. `signed` are the rows of a sheet with their annotators, None for a run.
+    """
+
+    counts: LabelsRead
+    carried_over: list[LabelRow]
+    new: list[LabelRow]
+    signed: list[SheetLabel] | None
+    decisions: Decisions
+
+
 def read_labels(
     run: RunRecord | LabelSource | str | Path, source: str | Path, annotator: str | None = None
 ) -> LabelsRead:
@@ -80,68 +107,55 @@ def read_all_labels(
     if not isinstance(labelled, LabelSource):
         labelled = LabelSource.of_run(labelled)
     stored = Decisions(stored_labels(labelled.directory))
-    sheets, answers = _read_sheets(sources, annotator, stored)
-    decisions = stored
+    sheets = _read_sheets(sources, annotator, stored)
     read_at = datetime.now(UTC)
-    signed: dict[str | Path, list[SheetLabel]] = {}
-    all_carried_over: list[LabelRow] = []
-    all_new: list[LabelRow] = []
-    counts: list[LabelsRead] = []
+    decisions = stored
+    read: list[_SourceRead] = []
     for source in sources:
-        remarks: list[str] = []
-        carried_over: list[LabelRow] = []
-        if source in sheets:
-            labels, remarks_on_file = sheets[source]
-            remarks += remarks_on_file
-            _require_answers(labels, source)
-            signed[source] = _name_annotators(labels, source, annotator, decisions)
-            labels = _drop_answered_elsewhere(signed[source], answers, source)
-            carried_over, rows, damaged = match_sheet(labelled, labels, decisions)
-            if damaged:
-                changed = f"the text of {numbered(len(damaged), 'row')} was changed"
-                places = list_places(damaged)
-                remarks.append(f"{changed}, so only its label_id counts: {places}")
-        else:
-            rows = _select_labels(source, labelled)
-        rows = _respell(rows, decisions)
-        stored_values = set(map(decision_values, decisions.rows))
-        new_rows = [row for row in rows if decision_values(row) not in stored_values]
-        new = decisions.in_order(new_rows, read_at)
-        later = Decisions([*decisions.rows, *carried_over, *new])
-        effects = _count_effects(rows, decisions, later, signed.get(source, ()))
-        remarks += [*_remarks_on_new(new, later), *_copy_remarks(later, new)]
-        counts.append(LabelsRead(**effects, remarks=tuple(remarks)))
-        all_carried_over += carried_over
-        all_new += new
-        decisions = later
+        read.append(_read_source(source, sheets.get(source), labelled, decisions, read_at))
+        decisions = read[-1].decisions
+    carried_over = list(chain.from_iterable(each.carried_over for each in read))
+    new = list(chain.from_iterable(each.new for each in read))
+    signed = [each.signed for each in read if each.signed is not None]
     is_first = not any(row.human is not None for row in stored.rows)
-    if is_first and all(source in signed for source in sources) and not all_carried_over:
-        all_new = _mark_plan(all_new, list(signed.values()))
-    if all_carried_over or all_new:
-        append_labels(labelled.directory, [*all_carried_over, *all_new])
-    return counts
+    if is_first and len(signed) == len(read) and not carried_over:
+        new = _mark_plan(new, signed)
+    if carried_over or new:
+        append_labels(labelled.directory, [*carried_over, *new])
+    return [each.counts for each in read]
 
 
 def _read_sheets(
     sources: Iterable[str | Path], annotator: str | None, stored: Decisions
-) -> tuple[dict[str | Path, tuple[list[SheetLabel], list[str]]], dict[str | Path, set[_Answer]]]:
-    """Return the labels and remarks of each source that is a file, and its answers.
+) -> dict[str | Path, _Sheet]:
+    """Read each source that is a file.
 
     Raises DataError for an annotator whose name is another one's, damaged by an encoding.
     """
-    sheets: dict[str | Path, tuple[list[SheetLabel], list[str]]] = {}
+    files: dict[str | Path, tuple[list[SheetLabel], list[str]]] = {}
     answers: dict[str | Path, set[_Answer]] = {}
     for source in sources:
         if not Path(source).is_dir():
             labels, remarks = read_sheet(source)
-            sheets[source] = (labels, remarks)
+            files[source] = (labels, remarks)
             named = _name_annotators(labels, source, annotator, stored)
             answers[source] = {_as_answer(label) for label in named if label.is_answered}
+    _refuse_damaged_names(chain.from_iterable(labels for labels, _ in files.values()), stored)
+    sheets: dict[str | Path, _Sheet] = {}
+    for source, (labels, remarks) in files.items():
+        elsewhere: set[_Answer] = set()
+        for other, answers_of_other in answers.items():
+            if other != source:
+                elsewhere |= answers_of_other
+        sheets[source] = _Sheet(labels, remarks, annotator, elsewhere)
+    return sheets
+
+
+def _refuse_damaged_names(labels: Iterable[SheetLabel], stored: Decisions) -> None:
     places: dict[str, str] = {}
-    for sheet, _ in sheets.values():
-        for label in sheet:
-            if label.annotator:
-                places.setdefault(clean(label.annotator), label.place)
+    for label in labels:
+        if label.annotator:
+            places.setdefault(clean(label.annotator), label.place)
     names = {clean(row.annotator) for row in stored.rows}
     for name in sorted(names | places.keys()):
         for damaged in sorted(damaged_forms(name) & places.keys() - names):
@@ -150,7 +164,42 @@ def _read_sheets(
                 f"{shorten_name(name)}, damaged by another encoding",
                 hint="correct the name in the column annotator, or save the sheet as UTF-8",
             )
-    return sheets, answers
+
+
+def _read_source(
+    source: str | Path,
+    sheet: _Sheet | None,
+    labelled: LabelSource,
+    earlier: Decisions,
+    read_at: datetime,
+) -> _SourceRead:
+    """Return what a source adds to the decisions of earlier ones. Without a `sheet` it is a run."""
+    signed: list[SheetLabel] | None = None
+    carried_over: list[LabelRow] = []
+    remarks: list[str] = []
+    if sheet is None:
+        rows = _select_labels(source, labelled)
+    else:
+        _require_answers(sheet.labels, source)
+        signed = _name_annotators(sheet.labels, source, sheet.annotator, earlier)
+        labels = []
+        for label in signed:
+            if label.is_answered or _as_answer(label) not in sheet.answered_elsewhere:
+                labels.append(label)
+        carried_over, rows, damaged = match_sheet(labelled, labels, earlier)
+        remarks += sheet.remarks
+        if damaged:
+            changed = f"the text of {numbered(len(damaged), 'row')} was changed"
+            remarks.append(f"{changed}, so only its label_id counts: {list_places(damaged)}")
+    rows = _respell(rows, earlier)
+    stored_values = set(map(decision_values, earlier.rows))
+    new_rows = [row for row in rows if decision_values(row) not in stored_values]
+    new = earlier.in_order(new_rows, read_at)
+    later = Decisions([*earlier.rows, *carried_over, *new])
+    effects = _count_effects(rows, earlier, later, signed or ())
+    remarks += [*_remarks_on_new(new, later), *_copy_remarks(later, new)]
+    counts = LabelsRead(**effects, remarks=tuple(remarks))
+    return _SourceRead(counts, carried_over, new, signed, later)
 
 
 def _as_answer(label: SheetLabel) -> _Answer:
@@ -161,21 +210,6 @@ def _require_answers(sheet: Sequence[SheetLabel], source: str | Path) -> None:
     if not any(label.is_answered for label in sheet):
         hint = f"fill in the column human with 1 or 0; to withdraw labels, write ? ({source})"
         raise DataError("the file has no labels yet", hint=hint)
-
-
-def _drop_answered_elsewhere(
-    sheet: Sequence[SheetLabel], answers: Mapping[str | Path, Set[_Answer]], source: str | Path
-) -> list[SheetLabel]:
-    """Return the rows without empty cells of statements that have an answer in another source."""
-    elsewhere: set[_Answer] = set()
-    for name, answers_of_source in answers.items():
-        if name != source:
-            elsewhere |= answers_of_source
-    labels = []
-    for label in sheet:
-        if label.is_answered or _as_answer(label) not in elsewhere:
-            labels.append(label)
-    return labels
 
 
 def _select_labels(source: str | Path, labelled: LabelSource) -> list[LabelRow]:
