@@ -28,9 +28,11 @@ from localjudge.judging.model_answers import ModelAnswers
 from localjudge.judging.open_jury import JudgeNames, announce, use_jury
 from localjudge.judging.plan import Data, Plan, plan
 from localjudge.judging.settings import (
+    GivenSettings,
     JudgeSettings,
     RunSettings,
     checked,
+    override,
     takes_settings,
     without_defaults,
 )
@@ -125,10 +127,7 @@ class Judge:
     def settings_with(self, options: Mapping[str, Any]) -> RunSettings:
         """Return its settings with changes. Raises InputError for one fixed by loading."""
         stored = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
-        if "threshold" in options or "calibration" in options:  # one replaces the other
-            stored.pop("threshold", None)
-            stored.pop("calibration", None)
-        settings = checked({**stored, **options})
+        settings = checked(override(stored, options))
         # The profile decides about the begin token.
         for name in (*EngineSettings.model_fields, "profile"):
             if getattr(settings, name) != getattr(self.settings, name):
@@ -140,7 +139,8 @@ class Judge:
         self, data: Data | None, metrics: object, options: Mapping[str, Any], progress: Progress
     ) -> Plan:
         """Plan a run with its settings and these changes. Only calibrations in use apply."""
-        planned = plan_run(data, metrics, options, self.settings_with(options), progress)
+        given = GivenSettings(self.settings_with(options), tuple(options))
+        planned = plan_run(data, metrics, given, progress)
         if "calibration" in options:
             return planned
         return planned._replace(settings=planned.settings.for_metrics(planned.metrics))
@@ -232,7 +232,7 @@ def make_run(
             planned = judge.plan(data, metrics, options, shown)
             asked = stack.enter_context(judge.in_use())
         else:
-            planned = plan_run(data, metrics, options, checked(options), shown)
+            planned = plan_run(data, metrics, GivenSettings.check(options), shown)
             asked = judge
         with open_job(planned, judge=asked, out=directory, progress=shown, **how) as job:
             run = job.run()

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from pydantic import BaseModel
 
 from localjudge.config import CONFIG_FILE, Config, read_config
-from localjudge.judging.settings import SETTINGS
+from localjudge.judging.settings import SETTINGS, override
 from localjudge.progress import Progress
 from localjudge.report.shown_progress import progress_on
 from localjudge.report.terminal import put
@@ -111,8 +111,7 @@ def with_config(file: str | None, *keys: str) -> tuple[dict[str, Any], Config | 
     """Return the arguments in the configuration file together with the typed ones, and the file.
 
     With `keys`, only these are read from the configuration file. It is `file`, or the one in this
-    folder unless `none` was typed. A typed threshold replaces the configuration file's calibration,
-    and a typed calibration its threshold.
+    folder unless `none` was typed.
     """
     typed = typed_arguments()
     path = file
@@ -124,11 +123,7 @@ def with_config(file: str | None, *keys: str) -> tuple[dict[str, Any], Config | 
     arguments = dict(config.arguments)
     if keys:
         arguments = pick(arguments, keys)
-    if "threshold" in typed:
-        arguments.pop("calibration", None)
-    if "calibration" in typed:
-        arguments.pop("threshold", None)
-    return {**arguments, **typed}, config
+    return override(arguments, typed), config
 
 
 def pick(arguments: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

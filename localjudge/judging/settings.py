@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import cleandoc, signature
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, Self, TypedDict, TypeVar
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -325,6 +325,20 @@ def without_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
+def override(earlier: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return earlier settings, replaced by given ones.
+
+    A given threshold also replaces earlier calibrations, and given calibrations an earlier
+    threshold. `checked` refuses both together.
+    """
+    kept = dict(earlier)
+    if "threshold" in given:
+        kept.pop("calibration", None)
+    if "calibration" in given:
+        kept.pop("threshold", None)
+    return {**kept, **given}
+
+
 def checked(options: Mapping[str, Any]) -> RunSettings:
     """Build settings from keywords and read their files.
 
@@ -350,6 +364,21 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
         return RunSettings(**values)
     except ValidationError as error:
         raise _explain(error) from error
+
+
+class GivenSettings(NamedTuple):
+    """The checked settings of a run, and the names of those that were given for it, in order.
+
+    The others are defaults, or those of an open judge.
+    """
+
+    settings: RunSettings
+    names: tuple[str, ...]
+
+    @classmethod
+    def check(cls, options: Mapping[str, Any]) -> Self:
+        """Check what was given, and read its files, as `checked` does."""
+        return cls(checked(options), tuple(options))
 
 
 def _explain(error: ValidationError) -> InputError:

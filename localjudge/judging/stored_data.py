@@ -24,17 +24,25 @@ from localjudge.judging.metric_choice import (
     requested_metrics,
 )
 from localjudge.judging.plan import Data, Plan, group_samples, plan
-from localjudge.judging.settings import DATA_SETTINGS, RunSettings, checked, settings_with
+from localjudge.judging.settings import (
+    DATA_SETTINGS,
+    GivenSettings,
+    RunSettings,
+    checked,
+    override,
+    settings_with,
+)
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
 from localjudge.run_directory.archive import stored_rows
+from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.differences import format_differences, other_differences
 from localjudge.run_directory.directory import MANIFEST, STORE, excerpt, validated
 from localjudge.run_directory.identity import DataIdentity
 from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.types import ONE_HALF, Sample
+from localjudge.types import Sample
 from localjudge.words import option, option_name
 
 _MAX_NAMES = 10
@@ -46,19 +54,19 @@ _StoredSample = tuple[int, Sample, dict[str, Any]]
 def plan_run(
     data: Data | None,
     metrics: object,
-    options: Mapping[str, Any],
-    settings: RunSettings,
+    given: GivenSettings,
     progress: Progress | None = None,
 ) -> Plan:
     """Plan a run on data. Without data, or if its files are gone, use the samples of reused runs.
 
-    `settings` are the checked `options`. Raises the errors of `localjudge.judging.plan.plan`.
+    Raises the errors of `localjudge.judging.plan.plan`.
     """
+    settings = given.settings
     if data is None:
         if not settings.reuse:
             hint = f"name a file, or runs whose samples are used: {option('reuse', 'RUN')}"
             raise InputError("no data were named", hint=hint)
-        return _plan_stored(_open_reused(settings), metrics, options, settings)
+        return _plan_stored(_open_reused(settings), metrics, given)
     files: Any = data
     if isinstance(data, str | Path):
         files = [data]
@@ -75,7 +83,7 @@ def plan_run(
         return plan(data, metrics, settings, progress)
     if progress is not None:
         progress.note("the data files are gone, so the samples stored in the reused runs are used")
-    return _plan_stored(runs, metrics, options, settings)
+    return _plan_stored(runs, metrics, given)
 
 
 def _open_reused(settings: RunSettings) -> list[RunRecord]:
@@ -89,16 +97,14 @@ def _is_lost(file: object) -> bool:
     return not Path(os.path.expanduser(file)).exists()
 
 
-def _plan_stored(
-    runs: Sequence[RunRecord], metrics: object, options: Mapping[str, Any], chosen: RunSettings
-) -> Plan:
+def _plan_stored(runs: Sequence[RunRecord], metrics: object, given: GivenSettings) -> Plan:
     if len(runs) > 1:
         runs = _sort_shards(runs)
     original = runs[0]
     environment = original.manifest.environment
     names = list(original) if metrics is None else metrics
-    requested = requested_metrics(names, chosen.criteria, original.manifest.criteria)
-    settings = add_criteria(_choose_settings(original, options, chosen, requested or ()), requested)
+    requested = requested_metrics(names, given.settings.criteria, original.manifest.criteria)
+    settings = add_criteria(_choose_settings(original, given, requested or ()), requested)
     dataset = _read_dataset(runs)
     groups: dict[str, str] = {}
     for run in runs:
@@ -131,47 +137,50 @@ def _plan_stored(
 
 
 def _choose_settings(
-    original: RunRecord, options: Mapping[str, Any], chosen: RunSettings, metrics: Sequence[Metric]
+    original: RunRecord, given: GivenSettings, metrics: Sequence[Metric]
 ) -> RunSettings:
-    """Return the settings of the original run with the options, and without an early stop.
+    """Return the settings of the original run with the given ones, and without an early stop.
 
-    Raises InputError for options about data, and for other groups of a run whose size depends on
-    its scores.
+    Raises InputError for given settings about data, and for other groups of a run whose size
+    depends on its scores.
     """
-    for name in options:
+    for name in given.names:
         if name in DATA_SETTINGS and name not in ("cluster_by", "reuse"):
             message = f"{option_name(name)} applies to data"
             why = "the samples stored in the reused runs are used"
             raise InputError(f"{message}, and {why}", hint="name the data file")
-    column = chosen.cluster_by
+    column = given.settings.cluster_by
     has_other_groups = column not in (None, original.manifest.environment.settings.cluster_by)
     if has_other_groups and original.sampling.optional_stopping:
         problem = f"{original.directory} cannot have other groups"
         hint = f"judge the data again with {option('cluster_by', column)}"
         raise InputError(f"{problem}, because its size depends on its scores", hint=hint)
-    changes = {**options, **_choose_thresholds(original, options, chosen, metrics)}
-    settings = read_run_settings(original.manifest, **changes)
+    calibrations = _choose_calibrations(original, given, metrics)
+    stored = {**_stored_settings(original.manifest), "calibration": calibrations}
+    changes = {name: getattr(given.settings, name) for name in given.names}
+    changes.pop("calibration", None)  # none given leaves those of the original run
+    if given.settings.calibration:
+        changes["calibration"] = calibrations
+    settings = _validated(override(stored, changes))
     never_stops = {**dict.fromkeys(settings_with("stops")), "until": ()}
     return settings.model_copy(update=never_stops)
 
 
-def _choose_thresholds(
-    original: RunRecord, options: Mapping[str, Any], chosen: RunSettings, metrics: Sequence[Metric]
-) -> dict[str, Any]:
-    """Return the calibrations to use, and the threshold beside new ones."""
-    if "threshold" in options and not chosen.calibration:
-        return {"calibration": ()}
+def _choose_calibrations(
+    original: RunRecord, given: GivenSettings, metrics: Sequence[Metric]
+) -> tuple[Calibration, ...]:
+    """Return the original run's calibrations for these metrics, with the given ones added.
+
+    A given one replaces the original one for its question.
+    """
     questions = {get_question(metric.name) for metric in metrics}
     by_question = {}
     for calibration in original.manifest.environment.settings.calibration:
         if calibration.question in questions:
             by_question[calibration.question] = calibration
-    for calibration in chosen.calibration:
+    for calibration in given.settings.calibration:
         by_question[calibration.question] = calibration
-    values: dict[str, Any] = {"calibration": tuple(by_question.values())}
-    if chosen.calibration:
-        values["threshold"] = ONE_HALF
-    return values
+    return tuple(by_question.values())
 
 
 def _read_dataset(runs: Sequence[RunRecord]) -> Dataset:
@@ -294,18 +303,25 @@ def read_run_settings(manifest: Manifest, **changed: Any) -> RunSettings:
     Reads no file and joins no machine that the run names, because it may be foreign. Raises
     RunDirectoryError for invalid or unsupported ones.
     """
-    options = dict(changed)
-    if options.get("calibration"):
-        options.pop("threshold", None)  # with calibrations, the run's threshold is one half
-    changes = checked(options)
+    changes = checked(changed)
+    values = _stored_settings(manifest)
+    for name in changed:
+        values[name] = getattr(changes, name)
+    return _validated(values)
+
+
+def _stored_settings(manifest: Manifest) -> dict[str, Any]:
+    """Return the settings in a manifest that a new run may take from it."""
     stored = dict(manifest.environment.settings)
     for name in settings_with("typed"):
         stored.pop(name, None)
     values = {name: stored[name] for name in RunSettings.model_fields if name in stored}
     if not manifest.judge.jury:
         values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")
-    for name in changed:
-        values[name] = getattr(changes, name)
+    return values
+
+
+def _validated(values: Mapping[str, Any]) -> RunSettings:
     return validated(RunSettings, values, f"{MANIFEST}: settings")
 
 
