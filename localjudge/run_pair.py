@@ -9,7 +9,7 @@ pair.certificate("page.html")
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Self
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.compare import MOVED_SAMPLES, join_statements
@@ -19,12 +19,7 @@ from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.judging.judges import JudgeName
 from localjudge.judging.plan import Data
-from localjudge.judging.verify import Verification
-from localjudge.judging.verify_labels import (
-    LabelsCheck,
-    check_joint_labels,
-    store_joint_verification,
-)
+from localjudge.judging.verify import PairVerification, Verification, verify_both
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
@@ -37,17 +32,6 @@ from localjudge.report.terminal import as_html
 from localjudge.run import Run
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.types import Language
-
-
-class PairVerification(NamedTuple):
-    """The results for both runs and the labels of their difference. It is true if all hold."""
-
-    baseline: Verification
-    run: Verification
-    labels: LabelsCheck
-
-    def __bool__(self) -> bool:
-        return bool(self.baseline) and bool(self.run) and not self.labels.problems
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,15 +149,13 @@ class RunPair:
         progress: Progress | bool | None = None,
     ) -> PairVerification:
         """Verify both runs, as `Run.verify` does with these arguments, and the joint labels."""
-        how: dict[str, Any] = {"judge": judge, "engine": engine, "sample": sample, "data": data}
-        baseline = self.baseline.verify(**how, progress=progress)
-        run = self.run.verify(**how, progress=progress)
-        comparison = ComparisonDirectory.open(self.directory)
-        labels = check_joint_labels(comparison)
-        verification = PairVerification(baseline, run, labels)
-        if verification:
-            store_joint_verification(comparison.path, labels)
-        return verification
+
+        def verify(run: Run) -> Verification:
+            return run.verify(
+                judge=judge, engine=engine, sample=sample, data=data, progress=progress
+            )
+
+        return verify_both(self.directory, self.baseline, self.run, verify)
 
     def _repr_html_(self) -> str:
         return as_html(*comparison_view(self.comparison))

@@ -13,8 +13,7 @@ from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.judging.pair import estimate_pair, judge_pair, plan_pair
 from localjudge.judging.settings import RunSettings
-from localjudge.judging.verify import Verification
-from localjudge.judging.verify_labels import check_joint_labels, store_joint_verification
+from localjudge.judging.verify import Verification, verify_both
 from localjudge.progress import Progress
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.difference_claims import next_step_of_comparison
@@ -206,26 +205,30 @@ def verify_pair(
     as_json: bool,
 ) -> int:
     """Verify both runs and the labels of their difference. Return the exit code of the worst."""
-    codes: list[ExitCode] = []
-    values: dict[str, Any] = {}
-    paths = {"baseline": comparison.baseline_path, "run": comparison.run_path}
-    for role, path in paths.items():
+
+    def verify_and_show(path: Path) -> Verification:
         result = verify(path)
-        codes.append(exit_code(result))
-        values[role] = result.model_dump(mode="json")
         if not as_json:
             show(Table(titles=[excerpt(path)]), verification_view(result))
-    labels = check_joint_labels(comparison)
+        return result
+
+    def accepts(result: Verification) -> bool:
+        return exit_code(result) == ExitCode.DONE
+
+    runs = (comparison.baseline_path, comparison.run_path)
+    verified = verify_both(comparison.path, *runs, verify_and_show, accepts)
+    labels = verified.labels
+    codes = [exit_code(verified.baseline), exit_code(verified.run)]
     if labels.problems:
         codes.append(ExitCode.GATE_MISSED)
-    elif max(codes, key=_WORSE.index) == ExitCode.DONE:
-        store_joint_verification(comparison.path, labels)
+    worst = max(codes, key=_WORSE.index)
     if as_json:
-        print_json({**values, "labels": labels.model_dump(mode="json")})
-    else:
-        lines = [*labels.problems, *labels_lines(labels)]
-        show(Table(titles=["labels of the difference"], notes=lines))
-        if names_next_step() and max(codes, key=_WORSE.index) == ExitCode.DONE:
-            step = next_step_of_comparison(compare(*paths.values(), moved=0))
-            show(Table(notes=[f"next: {step}"]))
-    return max(codes, key=_WORSE.index)
+        results = verified._asdict()
+        print_json({name: result.model_dump(mode="json") for name, result in results.items()})
+        return worst
+    lines = [*labels.problems, *labels_lines(labels)]
+    show(Table(titles=["labels of the difference"], notes=lines))
+    if names_next_step() and worst == ExitCode.DONE:
+        step = next_step_of_comparison(compare(*runs, moved=0))
+        show(Table(notes=[f"next: {step}"]))
+    return worst

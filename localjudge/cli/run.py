@@ -271,7 +271,7 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
 
     def verify(path: Path) -> Verification:
         with progress_shown(quiet=quiet) as progress:
-            return verify_run(
+            result = verify_run(
                 path,
                 judge=options["judge"],
                 sample=options["sample"],
@@ -280,11 +280,12 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
                 check_report=check_report,
                 **pick(typed, VerifySettings.__annotations__),
             )
-
-    def exit_code(result: Verification) -> ExitCode:
         if result.not_stored and quiet:
             problem = f"{VERIFICATION} cannot be stored: {result.not_stored}"
             click.echo(printable(problem), err=True)
+        return result
+
+    def exit_code(result: Verification) -> ExitCode:
         if result.not_stored and result.result != "different":
             return ExitCode.GO_ON_LATER
         if result.result not in _ACCEPTED[options["accept"]] or not result:

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError, OutOfResource
@@ -30,10 +30,16 @@ from localjudge.judging.verify_files import (
     compare_data,
     data_differences,
 )
-from localjudge.judging.verify_labels import LabelsCheck, check_labels
+from localjudge.judging.verify_labels import (
+    LabelsCheck,
+    check_joint_labels,
+    check_labels,
+    store_joint_verification,
+)
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.archive import stored_keys
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.files import VERIFICATION, Result, write_verification
@@ -46,6 +52,7 @@ from localjudge.words import option_name
 
 REPORT = "report.html"
 _MACHINE = ("engine.system", "engine.gpu_layers", "engine.repack")
+_Run = TypeVar("_Run")
 
 
 class ReportCheck(Record):
@@ -95,6 +102,37 @@ class Verification(Record):
     def other_machine(self) -> bool:
         """Whether this machine differs in kind, so that equal bytes are not promised."""
         return any(change.ingredient.endswith(_MACHINE) for change in self.judge_changes)
+
+
+class PairVerification(NamedTuple):
+    """The results for both runs and the labels of their difference. It is true if all hold."""
+
+    baseline: Verification
+    run: Verification
+    labels: LabelsCheck
+
+    def __bool__(self) -> bool:
+        return bool(self.baseline) and bool(self.run) and not self.labels.problems
+
+
+def verify_both(
+    directory: Path,
+    baseline: _Run,
+    run: _Run,
+    verify: Callable[[_Run], Verification],
+    accepts: Callable[[Verification], bool] = bool,
+) -> PairVerification:
+    """Verify both runs in the directory of a comparison, and the labels of their difference.
+
+    If the result of each run is accepted and the labels have no problem, stores what the labels are
+    now for the next verification.
+    """
+    results = (verify(baseline), verify(run))
+    comparison = ComparisonDirectory.open(directory)
+    labels = check_joint_labels(comparison)
+    if all(map(accepts, results)) and not labels.problems:
+        store_joint_verification(comparison.path, labels)
+    return PairVerification(*results, labels)
 
 
 def verify_run(
