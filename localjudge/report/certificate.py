@@ -18,6 +18,7 @@ from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import alterations
 from localjudge.labels.corrected_mean import quote_mean
+from localjudge.labels.labelled_statements import disputed_statements
 from localjudge.metrics.catalog import get_question
 from localjudge.report.certificate_text import (
     count_labels,
@@ -35,8 +36,8 @@ from localjudge.report.certificate_text import (
 )
 from localjudge.report.html_page import check_report
 from localjudge.report.messages import Messages
-from localjudge.report.overview import overview
 from localjudge.report.private_page import name_run, page_parts, write_page
+from localjudge.report.quoted_metrics import QuotedMetric, quote_metrics, select_findings
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE, file_sha256
 from localjudge.run_directory.examination import find_examination
 from localjudge.run_directory.files import VERIFICATION, LastVerification, last_verification
@@ -183,22 +184,8 @@ def describe_run(run: RunRecord, messages: Messages, how: CertificateOptions) ->
     is_verified = verification is not None and verification.is_about(run.directory)
     if verification and is_verified and verification.result == "different":
         problems = (f"localjudge verify, {verification.when[:10]}, {verification.machine}",)
-    identity = _describe_identity(run, how.get("title"), messages)
-    if problems:
-        results: dict[str, Any] = {
-            "samples": messages.plain("samples.all", n=run.summary.samples),
-            "skipped": run.summary.skipped_rows,
-            "labels": None,
-            "label_checks": [],
-            "decisions_of_gates": (),
-            "gates": [],
-            "slices": [],
-        }
-    else:
-        results = _describe_results(run, identity["title"], verification, messages, how)
-    return {
-        **results,
-        **identity,
+    values = {
+        **_describe_identity(run, how.get("title"), messages),
         "letter": "",
         "problems": problems,
         "verification": verification,
@@ -206,11 +193,20 @@ def describe_run(run: RunRecord, messages: Messages, how: CertificateOptions) ->
         "is_report_checked": is_report_checked,
         "is_complete": verification is not None and verification.asked_again == verification.stored,
     }
+    if not problems:
+        return values | _describe_results(run, verification, messages, how)
+    return values | {
+        "samples": messages.plain("samples.all", n=run.summary.samples),
+        "labels": None,
+        "label_checks": [],
+        "decisions_of_gates": (),
+        "gates": [],
+        "slices": [],
+    }
 
 
 def _describe_results(
     run: RunRecord,
-    title: str,
     verification: LastVerification | None,
     messages: Messages,
     how: CertificateOptions,
@@ -218,29 +214,32 @@ def _describe_results(
     """Return the means, gates, slices and labels of a run, with sentences in the language."""
     with as_typed():
         checked = check(run, gates=how.get("gates", ()))
-        results = overview(run, checked, title, verification)
         by = how.get("by")
         rows_of_slices: list[dict[str, Any]] = []
         if by is not None:
             rows_of_slices = list(_slice_rows(run, by, messages))
-    for metric in results["metrics"]:
-        if metric["basis"] == "too few labels":
-            metric["finding"] = translate_labels(metric["corrected"].counts, messages)
-        else:
-            row = metric["rows"][0]
-            finding = translate_mean(metric["name"], row["mean"], row["interval"], messages)
-            metric["finding"] = finding
+    metrics = quote_metrics(run, checked.labels)
+    finding = [(metric, _finding(metric, messages)) for metric in select_findings(metrics)]
     labels = label_file(run.directory)
     verified = verification.labels if verification else None
     return {
-        **results,
         "samples": describe_samples(run, messages),
+        "finding": finding,
+        "metrics": metrics,
         "decisions_of_gates": checked.decisions,
         "gates": [gate_row(decision, messages) for decision in checked.decisions],
         "slices": rows_of_slices,
-        "labels": describe_labels(results["labels"], labels.sha256, messages),
+        "labels": describe_labels(checked.labels, labels.sha256, messages),
         "label_checks": describe_label_check(LABELS, labels.rows, verified, messages),
+        "disputes": disputed_statements(run, run.summary.metrics),
     }
+
+
+def _finding(metric: QuotedMetric, messages: Messages) -> str:
+    """Return the quoted mean in the metric's words, or what too few labels say."""
+    if metric.basis == "too few labels" and metric.corrected and metric.corrected.counts:
+        return translate_labels(metric.corrected.counts, messages)
+    return translate_mean(metric.name, metric.quoted.mean, metric.quoted.ci95, messages)
 
 
 def _describe_identity(run: RunRecord, title: str | None, messages: Messages) -> dict[str, Any]:
@@ -262,6 +261,7 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
         "name": name,
         "run_name": name_run(run.directory.resolve()),
         "sources": sources,
+        "skipped": run.summary.skipped_rows,
         "given": environment.samples_read + environment.skipped_rows,
         "skipped_places": skipped_places,
         "source_checksums": list(zip(sources, environment.source_sha256, strict=False)),

@@ -27,6 +27,7 @@ from localjudge.analysis.slices import slices
 from localjudge.errors import LocaljudgeError
 from localjudge.judging.verify import REPORT, ReportCheck
 from localjudge.labels.labelled_statements import labelled_statements
+from localjudge.labels.run_labels import read_run_labels
 from localjudge.metrics import catalog
 from localjudge.report.evidence_views import (
     ACCURACY,
@@ -38,6 +39,7 @@ from localjudge.report.evidence_views import (
 from localjudge.report.overview import Values, list_metrics, overview
 from localjudge.report.page_data import data_blocks
 from localjudge.report.private_page import page_parts, write_page
+from localjudge.report.quoted_metrics import quote_metrics
 from localjudge.report.slice_views import slices_table
 from localjudge.report.worst_samples import WorstSample, static_samples, worst_samples
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
@@ -159,9 +161,10 @@ def page(
         values = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
         values["metric_tables"] = [("", values["metrics"])]
         if baseline is not None and checked.comparison and checked.comparison.directory:
+            before = quote_metrics(baseline, read_run_labels(baseline))
             values["metric_tables"] = [
                 (run.answer_column, values["metrics"]),
-                (f"{baseline.answer_column}, the baseline", list_metrics(baseline)),
+                (f"{baseline.answer_column}, the baseline", list_metrics(baseline, before)),
             ]
         values["slices"] = None
         values["evidence_ranks"] = list(evidence_ranks(run).values())

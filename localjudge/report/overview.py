@@ -9,16 +9,15 @@ facts      judge, labels and verification for an auditor
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.comparison import RunComparison
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import Gate, parse_gate
 from localjudge.analysis.pooled import pooled_shares
-from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.labelled_statements import disputed_statements
-from localjudge.labels.run_labels import RunLabels, find_corrected, how_to_label, read_run_labels
+from localjudge.labels.run_labels import how_to_label
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.comparison_views import (
@@ -32,6 +31,7 @@ from localjudge.report.comparison_views import (
     quoted_cells,
 )
 from localjudge.report.difference_claims import claims
+from localjudge.report.quoted_metrics import QuotedMetric, quote_metrics, select_findings
 from localjudge.report.remarks import (
     calibration_lines,
     classifier_lines,
@@ -40,17 +40,14 @@ from localjudge.report.remarks import (
     metric_remarks,
     reason_lines,
 )
-from localjudge.report.sentences import pooled_for_page, pooled_sentence, state_quoted
+from localjudge.report.sentences import pooled_for_page, pooled_sentence
 from localjudge.run_directory.files import LastVerification
 from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.run_directory.summary import MetricSummary
-from localjudge.stats.interval import Mean, NoMean
 from localjudge.types import readable
 from localjudge.words import numbered
 
 _BINS = 10
 """Bins of a distribution: scores from 0 to 0.1, ..., from 0.9 to 1."""
-_MAX_FINDINGS = 3
 _MIDDLE = 0.5
 _MIN_SCALE = 0.05
 """End of the scale of differences if all intervals are narrower."""
@@ -65,6 +62,28 @@ _MIRRORED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
 Values = dict[str, Any]
 
 
+class MeanRow(NamedTuple):
+    """A row in the table of means."""
+
+    name: str
+    mean: float | None
+    interval: tuple[float, float] | None
+    note: str = ""
+
+
+class ShownMetric(NamedTuple):
+    """A metric in the table of means. `rows` begin with the quoted mean."""
+
+    quote: QuotedMetric
+    meaning: str
+    pooled: str
+    rows: list[MeanRow]
+    expected: float | None
+    distribution: list[int]
+    marks: list[tuple[float, str]]
+    remarks: list[str]
+
+
 def overview(
     run: RunRecord,
     checked: Check,
@@ -77,7 +96,7 @@ def overview(
     judge = run.summary.judge.model_copy(update={"examined": examined})
     gates = [parse_gate(decision.gate) for decision in checked.decisions]
     aims = map(parse_gate, environment.settings.until)
-    metrics = list(_metrics(run, checked.labels, list(dict.fromkeys([*gates, *aims]))))
+    metrics = quote_metrics(run, checked.labels)
     instead_of_labels = ""
     if run.sampling.optional_stopping:
         instead_of_labels = how_to_label(run)
@@ -99,8 +118,8 @@ def overview(
         "judge": judge,
         "caution": "; ".join(filter(None, cautions)),
         "claims": _claims(checked.comparison, run),
-        "finding": _findings(metrics),
-        "metrics": metrics,
+        "finding": select_findings(metrics),
+        "metrics": list_metrics(run, metrics, list(dict.fromkeys([*gates, *aims]))),
         "with_expected": checked.labels is None and has_expected(run),
         "reasons": reason_lines(run),
         "gates": list(_gate_rows(checked.decisions)),
@@ -140,13 +159,6 @@ def _ended(run: RunRecord) -> str:
     return stopped.partition(": ")[2]
 
 
-def _findings(metrics: Sequence[Values]) -> list[Values]:
-    """Return the first metrics with a sentence, corrected ones before others."""
-    with_sentence = [metric for metric in metrics if metric["sentence"]]
-    with_sentence.sort(key=lambda metric: not metric["checked"])
-    return with_sentence[:_MAX_FINDINGS]
-
-
 def _claims(comparison: RunComparison | None, run: RunRecord) -> list[str]:
     """Return what a comparison of two columns says first, [] for a page of one run."""
     if comparison is None or comparison.directory is None:
@@ -161,48 +173,33 @@ def _gate_rows(decisions: Sequence[GateDecision]) -> Iterator[tuple[GateDecision
         yield decision, _OUTCOMES[decision.outcome], gate, explain_decision(decision)
 
 
-def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) -> Iterator[Values]:
-    """Yield the values of each metric.
-
-    Its first row has no mean if too many samples failed or none was scored.
-    """
+def list_metrics(
+    run: RunRecord, metrics: Sequence[QuotedMetric], gates: Sequence[Gate] = ()
+) -> list[ShownMetric]:
+    """Return the metrics with what the page shows of them."""
     distributions = _distributions(run)
-    withheld = run.summary.failed_beyond(run.max_failed)
     shares = pooled_shares(run)
-    for name, summary in run.summary.metrics.items():
-        corrected = find_corrected(labels, name)
-        if name in withheld:
-            quoted: Mean | NoMean = NoMean()
-            rows = [_mean_row(name, quoted)]
-        else:
-            quoted = quote_mean(summary, corrected)
-            rows = list(_mean_rows(name, summary, quoted, corrected))
-        checked_labels = 0
-        if corrected and quoted.basis == "labels":
-            checked_labels = corrected.labels
-        yield {
-            "name": name,
-            "meaning": _meaning(name, run),
-            "basis": quoted.basis,
-            "sentence": state_quoted(name, quoted, corrected),
-            "contradiction": corrected and corrected.contradiction,
-            "pooled": pooled_sentence(run, name, shares.get(name), corrected, pooled_for_page),
-            "judged": catalog.is_judged(name) and quoted.basis == "judge",
-            "checked": checked_labels,
-            "corrected": corrected,
-            "needed": corrected and corrected.needed,
-            "rows": rows,
-            "expected": summary.expected if quoted.mean is not None else None,
-            "counts": summary,
-            "distribution": distributions[name],
-            "marks": list(_marks(name, gates)),
-            "remarks": list(metric_remarks(summary, withheld=name in withheld)),
-        }
-
-
-def list_metrics(run: RunRecord) -> list[Values]:
-    """Return the values of each metric of a run, without gates."""
-    return list(_metrics(run, read_run_labels(run), ()))
+    shown: list[ShownMetric] = []
+    for metric in metrics:
+        name = metric.name
+        share = shares.get(name)
+        remarks = metric_remarks(metric.summary, withheld=metric.is_withheld)
+        expected = None
+        if metric.quoted.mean is not None:
+            expected = metric.summary.expected
+        shown.append(
+            ShownMetric(
+                quote=metric,
+                meaning=_meaning(name, run),
+                pooled=pooled_sentence(run, name, share, metric.corrected, pooled_for_page),
+                rows=list(_mean_rows(metric)),
+                expected=expected,
+                distribution=distributions[name],
+                marks=list(_marks(name, gates)),
+                remarks=list(remarks),
+            )
+        )
+    return shown
 
 
 def _distributions(run: RunRecord) -> dict[str, list[int]]:
@@ -227,27 +224,20 @@ def _marks(metric: str, gates: Sequence[Gate]) -> Iterator[tuple[float, str]]:
             yield gate.threshold, _bound(gate)
 
 
-def _mean_rows(
-    name: str, summary: MetricSummary, quoted: Mean | NoMean, corrected: CorrectedMean | None
-) -> Iterator[Values]:
+def _mean_rows(metric: QuotedMetric) -> Iterator[MeanRow]:
     """Yield the quoted mean, then other means if labels correct it or are too few."""
-    yield _mean_row(name, quoted)
-    if quoted.basis == "too few labels":
-        yield _mean_row("judge only", summary)
-    elif corrected and quoted.basis == "labels":
-        for annotator, mean in (corrected.by_annotator or {}).items():
-            yield _mean_row(f"by {annotator}", mean)
+    corrected = metric.corrected
+    yield MeanRow(metric.name, metric.quoted.mean, metric.quoted.ci95)
+    for other in metric.other_means():
+        name = f"{other.by} only"
         note = ""
-        if corrected.labels_saved:
+        if other.by == "annotator":
+            if metric.basis == "too few labels":
+                continue  # the labels of one annotator are too few as well
+            name = f"by {other.annotator}"
+        elif other.by == "judge" and metric.labels and corrected and corrected.labels_saved:
             note = f"saves about {numbered(corrected.labels_saved, 'label')}"
-        yield _mean_row("judge only", summary, note)
-    if corrected and corrected.labels_alone:
-        yield _mean_row("labels only", corrected.labels_alone)
-
-
-def _mean_row(name: str, mean: Mean | NoMean | MetricSummary, note: str = "") -> Values:
-    """Return a row in the table of means."""
-    return {"name": name, "mean": mean.mean, "interval": mean.ci95, "note": note}
+        yield MeanRow(name, other.mean.mean, other.mean.ci95, note)
 
 
 def _meaning(name: str, run: RunRecord) -> str:

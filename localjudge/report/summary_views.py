@@ -13,6 +13,7 @@ from localjudge.judging.verify import REPORT
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.report.label_views import label_remarks
+from localjudge.report.quoted_metrics import QuotedMetric, quote_metrics
 from localjudge.report.remarks import (
     detail_lines,
     has_expected,
@@ -62,8 +63,9 @@ def summary_view(
     if with_expected:
         headings.insert(_LABELS_COLUMN, "expected")
     rows: list[tuple[str, ...]] = []
-    for name in select_metrics(run, metric):
-        rows += _mean_rows(run, name, labels, with_expected=with_expected)
+    for quote in quote_metrics(run, labels):
+        if metric in (None, quote.name):
+            rows += _mean_rows(quote, with_labels=labels is not None, with_expected=with_expected)
     notes += reason_lines(run, metric, texts=texts)
     notes += remarks(run, metric=metric)
     notes += judge_lines(run)
@@ -75,31 +77,29 @@ def summary_view(
 
 
 def _mean_rows(
-    run: RunRecord, name: str, labels: RunLabels | None, *, with_expected: bool
+    metric: QuotedMetric, *, with_labels: bool, with_expected: bool
 ) -> Iterator[tuple[str, ...]]:
     """Yield the mean to quote of a metric, then other means if labels correct it."""
-    summary = run.summary.metrics[name]
+    summary = metric.summary
     counts = (f"{summary.scored:,}", f"{summary.undefined:,}", f"{summary.failed:,}")
-    if labels is None:
-        expected = []
-        if with_expected:
-            expected.append(number(summary.expected))
-        yield name, *interval_cells(summary), *expected, *counts
-        return
-    corrected = labels.corrected.get(name)
-    quoted = quote_mean(summary, corrected)
+    more: list[str] = []
     label_cell = ""
-    if corrected is not None:  # labels that cannot correct a mean are not counted
-        label_cell = corrected.in_words.removesuffix(" labels").removesuffix(" label")
-    yield name, *interval_cells(quoted), label_cell, *counts
-    if corrected is None or quoted.basis == "judge":
-        return
+    if metric.corrected is not None:  # labels that cannot correct a mean are not counted
+        label_cell = metric.corrected.in_words.removesuffix(" labels").removesuffix(" label")
+    if with_labels:
+        more.append(label_cell)
+    elif with_expected:
+        more.append(number(summary.expected))
+    yield metric.name, *interval_cells(metric.quoted), *more, *counts
     blanks = ("",) * len(counts)
-    for annotator, mean in (corrected.by_annotator or {}).items():
-        yield f"  by {excerpt(annotator)}", *interval_cells(mean), label_cell, *blanks
-    yield "  judge only", *interval_cells(summary), "", *blanks
-    if corrected.labels_alone:
-        yield "  labels only", *interval_cells(corrected.labels_alone), label_cell, *blanks
+    for other in metric.other_means():
+        name = f"{other.by} only"
+        labels = label_cell
+        if other.by == "annotator":
+            name = f"by {excerpt(other.annotator)}"
+        elif other.by == "judge":
+            labels = ""
+        yield f"  {name}", *interval_cells(other.mean), labels, *blanks
 
 
 def contradictions(labels: RunLabels, metric: str | None = None) -> list[str]:
