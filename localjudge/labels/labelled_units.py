@@ -202,6 +202,21 @@ def _judged_units(
     return units
 
 
+def labelled_template(metric: str) -> str | None:
+    """Return the sentence about the labels of a metric, None for one that is no share.
+
+    For example: `{supported} of {n} labelled statements are supported by the documents`.
+    """
+    headline = get_about(catalog.ours(metric)).headline
+    _, _, rest = headline.partition("{} of the ")
+    noun, _, predicate = rest.partition(" ")
+    if not predicate:
+        return None
+    if noun == "sentences":
+        noun = "statements"
+    return f"{{supported}} of {{n}} labelled {noun} {predicate}"
+
+
 class LabelCounts(Record):
     """Labelled statements of a metric, and how many of them count for it: by a label of 1, or of 0.
 
@@ -235,15 +250,10 @@ class LabelCounts(Record):
     @property
     def without_disputes(self) -> str:
         """`in_words` without the number of statements on which annotators differ."""
-        headline = get_about(catalog.ours(self.metric)).headline
-        _, _, rest = headline.partition("{} of the ")
-        noun, _, predicate = rest.partition(" ")
-        if not (self.is_share and predicate):
-            noun = "statements"
-            predicate = "have the label 1"
-        elif noun == "sentences":
-            noun = "statements"
-        return f"{self.supported:,} of {self.labelled:,} labelled {noun} {predicate}"
+        template = labelled_template(self.metric)
+        if template is None or not self.is_share:
+            template = "{supported} of {n} labelled statements have the label 1"
+        return template.format(supported=f"{self.supported:,}", n=f"{self.labelled:,}")
 
     @property
     def contradiction(self) -> str | None:

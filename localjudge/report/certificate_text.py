@@ -99,9 +99,7 @@ def translate_labels(counts: LabelCounts, messages: Messages) -> str:
     Labels that contradict the judge, and annotators that contradict each other, are named.
     """
     template = messages.labelled(counts.metric)
-    if messages.language == "en":
-        says = counts.without_disputes
-    elif template and counts.is_share:
+    if template and counts.is_share:
         supported = messages.number(counts.supported)
         says = template.format(supported=supported, n=messages.number(counts.labelled))
     else:

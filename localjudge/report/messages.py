@@ -19,6 +19,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from localjudge.labels.labelled_units import labelled_template
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about, parse
 from localjudge.types import Language
@@ -76,8 +77,8 @@ class Messages:
         return self._for_metric("headline", metric) or in_english or None
 
     def labelled(self, metric: str) -> str | None:
-        """Return the translated sentence about the labels of a metric, or None."""
-        return self._for_metric("labelled", metric)
+        """Return the sentence about its labels, with `{supported}` and `{n}`, or None."""
+        return self._for_metric("labelled", metric) or labelled_template(metric)
 
     def _for_metric(self, section: str, metric: str) -> str | None:
         """Look up `hit_rate@3(compare_by=id)` with its options, then without, as `hit_rate@k`."""
