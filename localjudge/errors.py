@@ -5,6 +5,7 @@
     │   ├── ArgumentTypeError, ArgumentValueError   also a TypeError or ValueError
     │   ├── DataError, ModelError
     │   └── RunDirectoryError
+    │       ├── ChangedFile
     │       ├── MissingRun     also a FileNotFoundError
     │       └── UnfinishedRun
     ├── SampleError       one sample cannot be scored: becomes a `Failed` record, never a number
@@ -75,6 +76,17 @@ class RunDirectoryError(InputError):
 
 class MissingRun(RunDirectoryError, FileNotFoundError):
     """The directory holds no run."""
+
+
+class ChangedFile(RunDirectoryError):
+    """A `file` of a run has another sha256 than in its manifest."""
+
+    def __init__(self, path: Path, hint: str) -> None:
+        super().__init__(
+            f"{path} was changed: its sha256 differs from manifest.json",
+            hint=hint,
+        )
+        self.file = path.name
 
 
 class UnfinishedRun(RunDirectoryError):

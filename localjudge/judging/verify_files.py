@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice
-from typing import BinaryIO
+from typing import BinaryIO, Literal, NamedTuple
 
 from localjudge.dataset import Dataset, load, load_pair
 from localjudge.dataset.samples import (
@@ -23,7 +23,7 @@ from localjudge.dataset.samples import (
     content_hash,
     fingerprint,
 )
-from localjudge.errors import LocaljudgeError, RunDirectoryError
+from localjudge.errors import ChangedFile, LocaljudgeError, RunDirectoryError
 from localjudge.judging.answers import StoredAnswers, choose_judges
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import find_evidence
@@ -51,38 +51,66 @@ MAX_CHANGES = 20
 """Differences of a file that are listed."""
 _SHOWN_IDS = 5
 _UNREADABLE = "it cannot be read"
+Reason = Literal[
+    "checksum",
+    "stored_data",
+    "results",
+    "labels",
+    "labelled_run",
+    "report_differs",
+    "report_inputs",
+    "file",
+    "not_reproduced",
+    "error",
+]
 _NOT_THERE = NoAnswer(error="its row is missing")
 
 
-def alterations(run: RunRecord) -> tuple[str, ...]:
+class Alteration(NamedTuple):
+    """What was changed in a run, as a reason for which the report has a sentence.
+
+    `details` are rows, names of values, or the message of an error. `side` is A or B on a page
+    about two runs.
+    """
+
+    reason: Reason
+    file: str = ""
+    details: str = ""
+    side: str = ""
+
+
+def alterations(run: RunRecord) -> tuple[Alteration, ...]:
     """Return the differences in the files of a run.
 
     Raises InputError for a metric that is not installed, RunDirectoryError for settings that this
     version cannot read.
     """
-    problems: list[str] = []
+    found: list[Alteration] = []
     read_run_settings(run.manifest)
     for check in (_check_data, _recompute, _check_labels):
         try:
-            problems += check(run)
+            found += check(run)
+        except ChangedFile as error:
+            found.append(Alteration("checksum", error.file))
         except RunDirectoryError as error:
-            problems.append(error.message)
+            found.append(Alteration("error", details=error.message))
         except LocaljudgeError as error:
-            if not problems:
+            if not found:
                 raise
-            problems.append(error.message)
-    without_paths: list[str] = []
-    for problem in problems:
-        relative = problem.replace(f"{run.directory}{os.sep}", "")
-        without_paths.append(relative.replace(str(run.directory), "RUN"))
+            found.append(Alteration("error", details=error.message))
+    without_paths: list[Alteration] = []
+    for each in found:
+        details = each.details.replace(f"{run.directory}{os.sep}", "")
+        details = details.replace(str(run.directory), "RUN")
+        without_paths.append(each._replace(details=details))
     return tuple(dict.fromkeys(without_paths))
 
 
-def _check_data(run: RunRecord) -> Iterator[str]:
+def _check_data(run: RunRecord) -> Iterator[Alteration]:
     """Compare the checksums in the manifest, and the stored samples."""
     RunRecord.open(run.directory)
     if data_differences(run, run.summary.samples):
-        yield f"the stored data was changed: {STORE}"
+        yield Alteration("stored_data", STORE)
 
 
 def data_differences(run: RunRecord, samples: int) -> list[Difference]:
@@ -100,7 +128,7 @@ def data_differences(run: RunRecord, samples: int) -> list[Difference]:
     return differences(before, after)
 
 
-def _recompute(run: RunRecord) -> Iterator[str]:
+def _recompute(run: RunRecord) -> Iterator[Alteration]:
     """Compute the result files from the stored answers, and compare them."""
     manifest = run.manifest
     metrics = [manifest.metric(name) for name in run.summary.metrics]
@@ -115,7 +143,7 @@ def _recompute(run: RunRecord) -> Iterator[str]:
     files[SUMMARY] = changed_values(run, summary)
     for name, changes in files.items():
         if changes:
-            yield f"{name} does not follow from the stored answers ({', '.join(changes)})"
+            yield Alteration("results", name, ", ".join(changes))
 
 
 class _StoredVerdicts(StoredAnswers):
@@ -154,11 +182,11 @@ class _StoredVerdicts(StoredAnswers):
         return verdicts
 
 
-def _check_labels(run: RunRecord) -> Iterator[str]:
+def _check_labels(run: RunRecord) -> Iterator[Alteration]:
     check = check_labels(run)
-    state = "was changed" if check.is_file_altered else "does not fit the run"
+    reason: Reason = "labels" if check.is_file_altered else "labelled_run"
     for problem in check.problems:
-        yield f"{LABELS} {state} ({excerpt(problem)})"
+        yield Alteration(reason, LABELS, excerpt(problem))
 
 
 def changed_rows(

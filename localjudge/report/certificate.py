@@ -6,7 +6,7 @@ contains no texts of the data.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
@@ -16,12 +16,13 @@ from localjudge.analysis.gates import parse_gate
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
-from localjudge.judging.verify_files import alterations
+from localjudge.judging.verify_files import Alteration, Reason, alterations
 from localjudge.labels.corrected_mean import quote_mean
 from localjudge.labels.labelled_statements import disputed_statements
 from localjudge.metrics.catalog import get_question
 from localjudge.report.certificate_text import (
     count_labels,
+    describe_alteration,
     describe_examination,
     describe_label_check,
     describe_labels,
@@ -34,7 +35,7 @@ from localjudge.report.certificate_text import (
     translate_labels,
     translate_mean,
 )
-from localjudge.report.html_page import check_report
+from localjudge.report.html_page import DIFFERS, INVALID_INPUTS, check_report
 from localjudge.report.messages import Messages
 from localjudge.report.private_page import name_run, page_parts, write_page
 from localjudge.report.quoted_metrics import QuotedMetric, quote_metrics, select_findings
@@ -53,6 +54,10 @@ _OUTCOMES = {
     "pass": "certificate.gate_pass",
     "fail": "certificate.gate_fail",
     "undecided": "certificate.gate_undecided",
+}
+_REASONS_OF_REPORT: Mapping[str, Reason] = {
+    DIFFERS: "report_differs",
+    INVALID_INPUTS: "report_inputs",
 }
 _OWN_FILES = (
     MANIFEST,
@@ -131,7 +136,13 @@ def write_certificate(
 def write_values(
     path: Path, template: str, values: dict[str, Any], messages: Messages, when: str | None
 ) -> Certificate:
-    """Write the values of a certificate as the page of this template."""
+    """Write the values of a certificate as the page of this template.
+
+    The page has its problems in its language, the result in English, as the terminal.
+    """
+    problems = values["problems"]
+    shown = [describe_alteration(problem, messages) for problem in problems]
+    in_english = [describe_alteration(problem, Messages()) for problem in problems]
     parts = page_parts(
         template,
         styles=_STYLES,
@@ -140,10 +151,10 @@ def write_values(
         messages=messages,
         when=when or now(),
         **_ROOM,
-        **values,
+        **{**values, "problems": shown},
     )
     write_page(path, parts, kind="certificate")
-    return Certificate(path, values["problems"], values["decisions_of_gates"])
+    return Certificate(path, tuple(in_english), values["decisions_of_gates"])
 
 
 def cut_title(title: str | None) -> str | None:
@@ -177,13 +188,15 @@ def describe_run(run: RunRecord, messages: Messages, how: CertificateOptions) ->
         report = check_report(run)
         is_report_checked = report.is_unchanged
         if report.problem:
-            problems = (f"{REPORT}: {report.problem}",)
+            reason = _REASONS_OF_REPORT.get(report.problem, "file")
+            problems = (Alteration(reason, REPORT, report.problem),)
     verification = None
     if not problems:
         verification = last_verification(run.directory)
     is_verified = verification is not None and verification.is_about(run.directory)
     if verification and is_verified and verification.result == "different":
-        problems = (f"localjudge verify, {verification.when[:10]}, {verification.machine}",)
+        details = f"{verification.when[:10]}, {verification.machine}"
+        problems = (Alteration("not_reproduced", details=details),)
     values = {
         **_describe_identity(run, how.get("title"), messages),
         "letter": "",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from localjudge import model_registry
+from localjudge.judging.verify_files import Alteration
 from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.labelled_units import SMALLEST_SHOWN, EvidenceUse, LabelCounts
@@ -41,6 +42,16 @@ def describe_samples(run: RunRecord, messages: Messages) -> str:
     if part.sample is not None:
         return messages.plain("samples.drawn", **counts, seed=str(part.seed))
     return messages.plain("samples.first", **counts)
+
+
+def describe_alteration(alteration: Alteration, messages: Messages) -> str:
+    """Return what was changed. The message of an error stays as it is."""
+    sentence = messages.plain(
+        f"alteration.{alteration.reason}", file=alteration.file, details=alteration.details
+    )
+    if alteration.side:
+        return f"{alteration.side}: {sentence}"
+    return sentence
 
 
 def translate_mean(name: str, mean: float | None, ci95: Limits, messages: Messages) -> str:

@@ -20,6 +20,7 @@ from localjudge.analysis.comparison import (
 )
 from localjudge.analysis.difference_outcome import Outcome, decide_difference
 from localjudge.errors import InputError
+from localjudge.judging.verify_files import Alteration
 from localjudge.judging.verify_labels import check_joint_labels
 from localjudge.labels.decisions import Decisions
 from localjudge.metrics import catalog
@@ -109,7 +110,7 @@ def _values(
 ) -> dict[str, Any]:
     """Return the values of the page. Altered runs are shown without a difference."""
     sides: list[dict[str, Any]] = []
-    problems: list[str] = []
+    problems: list[Alteration] = []
     for letter, run in zip("AB", runs, strict=True):
         side = describe_run(run, messages, {})
         origins = []
@@ -117,14 +118,14 @@ def _values(
             if Path(origin.name).name != comparison.baseline:  # equal answers are asked once
                 origins.append(describe_origin(origin, messages))
         sides.append({**side, "letter": letter, "origins": origins})
-        problems += [f"{letter}: {problem}" for problem in side["problems"]]
+        problems += [problem._replace(side=letter) for problem in side["problems"]]
     after = sides[1]
     result: dict[str, Any] = {"changes": [], "decisions_of_gates": (), "gates": [], "samples": ""}
     result |= {"is_corrected": False, "slices": [], "column": how["by"]}
     label_checks: list[LabelCheck] = []
     if not problems:
         labels = check_joint_labels(comparison)
-        problems += [f"{LABELS}: {problem}" for problem in labels.problems]
+        problems += [Alteration("file", LABELS, problem) for problem in labels.problems]
         label_checks = _check_labels(comparison, sides, labels.verified, messages)
     if not problems:
         with as_typed():

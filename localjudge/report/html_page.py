@@ -60,6 +60,8 @@ _CONFIG = re.compile(rb'<script type="application/json" id="config">(.*?)</scrip
 _STYLES = ("base.css", "page.css", "samples.css", "paper.css")
 _SCRIPTS = ("elements.js", "blocks.js", "evidence.js", "details.js", "selection.js", "samples.js")
 _WORST_ON_PAPER = 10
+DIFFERS = "it differs from the page of the run"
+INVALID_INPUTS = "its inputs are missing or invalid"
 
 
 def write_report(
@@ -229,7 +231,7 @@ def check_report(run: RunRecord) -> ReportCheck:
     except LocaljudgeError as error:
         return ReportCheck(problem=f"it cannot be written again: {excerpt(error.message)}")
     except ValidationError:
-        return ReportCheck(problem="its inputs are missing or invalid")
+        return ReportCheck(problem=INVALID_INPUTS)
 
 
 def _compare(run: RunRecord, path: Path) -> ReportCheck:
@@ -258,7 +260,7 @@ def _compare(run: RunRecord, path: Path) -> ReportCheck:
         allow_different=inputs.allow_different,
     )
     if not _has_parts(path, page(run, checked, baseline, inputs)):
-        return ReportCheck(problem="it differs from the page of the run")
+        return ReportCheck(problem=DIFFERS)
     note = "unchanged; its lines on verification and examination cannot be checked"
     return ReportCheck(note=note, is_unchanged=True)
 

@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import NonNegativeInt
 
 from localjudge import model_registry
-from localjudge.errors import RunDirectoryError
+from localjudge.errors import ChangedFile, RunDirectoryError
 from localjudge.resources import write_output
 from localjudge.run_directory.directory import (
     MANIFEST,
@@ -297,8 +297,7 @@ def check_files(
     for name in (SUMMARY, *row_files):
         file = directory / name
         if file_sha256(file) != manifest.environment.files.get(name):
-            problem = "was changed: its sha256 differs from manifest.json"
-            raise RunDirectoryError(f"{file} {problem}", hint=_VERIFY)
+            raise ChangedFile(file, _VERIFY)
 
 
 def _compare_summary(summary: Summary, manifest: Manifest) -> Iterator[tuple[str, object, object]]:

@@ -9,6 +9,8 @@ import pytest
 
 from localjudge import InputError, Run, ScriptedEngine
 from localjudge.judging.verify_files import alterations
+from localjudge.report.certificate_text import describe_alteration
+from localjudge.report.messages import Messages
 from tests.analysis.conftest import label
 from tests.conftest import ScriptedRun
 from tests.run_directory.conftest import edited, in_store
@@ -128,7 +130,8 @@ def test_alterations_are_found_without_the_judge(
     run: Run, change: Callable[[Path], None], said: str
 ) -> None:
     change(run.directory)
-    problems = alterations(Run.open(run.directory, check=False))
+    found = alterations(Run.open(run.directory, check=False))
+    problems = [describe_alteration(alteration, Messages()) for alteration in found]
     assert any(problem.startswith(said) for problem in problems), problems
     assert str(run.directory) not in "".join(problems)
 

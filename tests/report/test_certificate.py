@@ -181,6 +181,25 @@ def test_an_altered_run_has_no_result(run: Run, text: Text, tmp_path: Path) -> N
     assert not re.search("In an average|Verified|had the checksum", page)
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "german"),
+    [
+        ("scores.jsonl", '{"sample_id": ""}', "scores.jsonl wurde geändert: Die sha256"),
+        ("report.html", "<p>", "report.html: Die Angaben"),
+    ],
+)
+def test_a_german_certificate_says_in_german_what_was_altered(
+    run: Run, tmp_path: Path, file: str, content: str, german: str
+) -> None:
+    (run.directory / file).write_text(content)
+    altered = Run.open(run.directory, check=False)
+    certificate = altered.certificate(tmp_path / "de.html", language="de")
+    page = PageReader(certificate.file.read_text()).text
+    assert german in page
+    assert re.search("differs from|are missing", certificate.problems[0])
+    assert certificate.problems[0] not in page
+
+
 @pytest.mark.parametrize("language", ["de", "fr", "es"])
 def test_certificates_are_whole_in_each_language(
     run: Run, text: Text, tmp_path: Path, language: Language

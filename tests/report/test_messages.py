@@ -9,6 +9,7 @@ import pytest
 from jinja2 import Environment, nodes
 
 import localjudge
+from localjudge.judging.verify_files import Reason
 from localjudge.labels.labelled_units import LabelCounts
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
@@ -162,7 +163,7 @@ def test_each_language_states_what_doctor_found(uses: dict[str, tuple[Use, ...]]
 
 
 def test_every_message_is_used_and_every_used_message_exists() -> None:
-    """Names of a section that is looked up by value (origin, caution) are tested below."""
+    """Sections that are looked up by value (alteration, origin, caution) are tested below."""
     scripts = names_in_scripts()
     existing = {
         key.partition(".")[2] for key in ENGLISH if key.partition(".")[0] in SECTIONS_OF_SCRIPTS
@@ -171,9 +172,8 @@ def test_every_message_is_used_and_every_used_message_exists() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in REPORT.glob("*.py"))
     used = {*keys_in_templates(), *re.findall(r"\"(\w+\.\w+)\"", code)}
     used |= {f"{section}.{name}" for section in SECTIONS_OF_SCRIPTS for name in scripts}
-    by_value = {
-        key for key in ENGLISH if key.startswith(("origin.", "caution.", "number.", "examined."))
-    }
+    sections_by_value = ("alteration.", "origin.", "caution.", "number.", "examined.")
+    by_value = {key for key in ENGLISH if key.startswith(sections_by_value)}
     assert ENGLISH.keys() - used - by_value == set()
     assert set(keys_in_templates()) <= ENGLISH.keys()
 
@@ -203,6 +203,11 @@ def test_every_metric_has_its_sentence_and_question_in_each_language(
 def test_cautions_of_registered_judges_have_a_message(language: Language) -> None:
     cautioned = {name for name, model in registered().items() if model.caution}
     assert cautioned <= read_messages(language)["caution"].keys()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_reason_of_an_alteration_has_a_message(language: Language) -> None:
+    assert read_messages(language)["alteration"].keys() == set(get_args(Reason))
 
 
 def test_a_cutoff_and_options_of_a_metric_choose_its_sentence() -> None:
