@@ -135,13 +135,13 @@ def private_folder(prefix: str) -> Iterator[Path]:
 
     Folders with this prefix that ended processes left are removed, too.
     """
-    state: LockState = "busy"
-    while state == "busy":  # until it is locked, another process may take it for a left one
+    while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix))
         lock = os.open(folder / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        state = try_lock(lock)
-        if state == "busy":
-            os.close(lock)
+        # Until it is locked, another process may take it for a left one, lock and remove it.
+        if try_lock(lock) != "busy" and (folder / _LOCK).exists():
+            break
+        os.close(lock)
     user = folder.stat().st_uid
     for other in folder.parent.glob(f"{prefix}*"):
         with suppress(OSError):

@@ -26,7 +26,7 @@ from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
-from localjudge.judging.judges import JudgeName
+from localjudge.judging.open_jury import JudgeNames
 from localjudge.judging.plan import Data
 from localjudge.judging.settings import VerifySettings, takes_settings, without_defaults
 from localjudge.judging.verify import Verification, verify_run
@@ -205,7 +205,7 @@ class Run(run_record.RunRecord):
     def verify(
         self,
         *,
-        judge: JudgeName | None = None,
+        judge: JudgeNames | None = None,
         engine: Engine | None = None,
         sample: int | None = None,
         seed: int = 0,
@@ -218,7 +218,7 @@ class Run(run_record.RunRecord):
 
         The result is true if there are none: `assert run.verify()`.
 
-        judge: the current path of the run's model.
+        judge: the current path of the run's model, or of each model of several judges, in a list.
         sample: number of stored questions to ask, drawn by `seed`; None for all. Files and data are
             always checked.
         metrics: your metric objects that the run computed.

@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, OutOfResource
-from localjudge.resources import private_folder, write_output, write_whole
+from localjudge.resources import LockState, private_folder, try_lock, write_output, write_whole
 from localjudge.run import directory_for
 
 
@@ -121,6 +122,26 @@ def test_folders_of_killed_processes_are_removed_at_the_next_start(
             assert set(tmp_path.iterdir()) == {foreign, used, folder, second}
         living.communicate("\n")
     assert list(tmp_path.iterdir()) == [foreign]
+
+
+def test_a_folder_that_was_removed_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between making and locking it, another thread or process may take it for a left one."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    removed: list[Path] = []
+
+    def lock_late(descriptor: int) -> LockState:
+        if not removed:
+            removed.extend(tmp_path.iterdir())
+            shutil.rmtree(removed[0])
+        return try_lock(descriptor)
+
+    monkeypatch.setattr("localjudge.resources.try_lock", lock_late)
+    with private_folder("localjudge-") as folder:
+        assert folder.is_dir()
+        assert [folder] != removed
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_run_without_a_directory_has_a_private_folder_until_it_is_deleted(

@@ -173,7 +173,7 @@ def test_certificate_of_the_difference(call: Call) -> None:
     assert "Paare" in page
     code, _, _ = call(*arguments, "--gate", "faithfulness.delta<=0")
     assert code == 3
-    for options in (["--by", "topic"], ["--baseline", "cmp/old"], ["--out", "x.html"]):
+    for options in (["--baseline", "cmp/old"], ["--out", "x.html"]):
         code, _, errors = call(*arguments, *options)
         assert code == 1
         assert options[0] in errors
