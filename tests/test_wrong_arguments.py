@@ -81,7 +81,7 @@ class Whole(Half):
         (lambda _: open_judge(3), "judge must be .*got 3"),
         (
             lambda run: run.verify(judge=Judge.open(engine=rain())),
-            "judge cannot be <Judge scripted>",
+            "a judge must be .*got <Judge scripted>",
         ),
         (
             lambda run: run.verify(engine=rain(), progress="yes"),
@@ -203,11 +203,12 @@ def test_errors_derive_from_builtin_errors(run: Any, tmp_path: Path) -> None:
 
 
 def test_every_error_to_catch_is_exported() -> None:
-    """Argument errors can be caught as built-in errors or InputError; metrics raise SampleError."""
+    """Argument errors can be caught as built-in errors or InputError, a changed file as
+    RunDirectoryError; metrics raise SampleError.
+    """
     defined = {name for name, error in vars(errors).items() if isinstance(error, type)}
-    assert defined - {"Path", "ArgumentTypeError", "ArgumentValueError", "SampleError"} <= {
-        *localjudge.__all__
-    }
+    others = {"Path", "ArgumentTypeError", "ArgumentValueError", "ChangedFile", "SampleError"}
+    assert defined - others <= {*localjudge.__all__}
 
 
 def test_a_tilde_in_a_run_path_is_the_home_directory(
