@@ -33,7 +33,8 @@ def test_text_around_the_verdict_is_literal(before: str, after: str) -> None:
         ({"labels": {"relevant": 1, "relevant in part": 0.5}}, "different characters"),
         ({"labels": {"Yes": 1}}, "two values"),
         ({"labels": {"Yes": 1, "No": 1}}, "two values"),
-        ({"labels": {"": 1, "No": 0}, "form": "x"}, "must contain {verdict} once"),
+        ({"labels": {"": 1, "No": 0}}, "a label must have a character"),
+        ({"labels": {"Yes": 1, "No": 0}, "form": "x"}, "must contain {verdict} once"),
         (
             {"labels": {"Yes": 1, "No": 0}, "form": "{verdict} {verdict}"},
             "must contain {verdict} once",
