@@ -71,7 +71,7 @@ Data = str | Path | Mapping[str, Any] | Iterable[Any] | ArrowTable | LazyTable |
 class Plan(NamedTuple):
     """Data and metrics to judge.
 
-    whole               number of samples in the data, of which the dataset may be a part
+    whole               number of samples in the data; the dataset may have fewer
     left_out            omitted default metrics, with the missing fields
     cluster_of          group of each sample
     index_levels        index of the user's pandas frame

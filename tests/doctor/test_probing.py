@@ -254,8 +254,8 @@ def test_probabilities_nearer_to_one_half_than_the_labels_are_said_to_move_expec
 ) -> None:
     """Four of five answers are right, by the order of asking: log odds of log 4 = 1.386.
 
-    Probabilities of .55 have log odds of .2, so the slope is 6.9; those of .8 fit (slope 1), and
-    those of .95 are too far from one half (2.94, slope .47).
+    Probabilities of .55 have log odds of .2, so the slope is 6.9; .8 fits (slope 1), and .95 is
+    too far from one half (2.94, slope .47).
     """
     asked = 0
 

@@ -294,13 +294,17 @@ def windows(browser: Browser, sixty: Path) -> Iterator[tuple[Page, Page]]:
     context.close()
 
 
+def begin_both(windows: tuple[Page, Page], page: Path) -> tuple[Page, Page]:
+    one, other = windows
+    begin(one)
+    other.goto(page.as_uri())
+    return one, begin(other)
+
+
 def test_two_windows_of_an_annotator_keep_each_others_answers(
     windows: tuple[Page, Page], sixty: Path
 ) -> None:
-    one = begin(windows[0])
-    other = windows[1]
-    other.goto(sixty.as_uri())
-    begin(other)
+    one, other = begin_both(windows, sixty)
     press(one, "10")
     expect(other.locator("#count")).to_have_text("2 of 60 labelled")
     other.keyboard.press("ArrowRight")
@@ -313,10 +317,7 @@ def test_two_windows_of_an_annotator_keep_each_others_answers(
 def test_an_answer_in_another_window_moves_neither_focus_nor_texts(
     windows: tuple[Page, Page], sixty: Path
 ) -> None:
-    one = begin(windows[0])
-    other = windows[1]
-    other.goto(sixty.as_uri())
-    begin(other)
+    one, other = begin_both(windows, sixty)
     press(one, "1")
     one.set_viewport_size({"width": 600, "height": 400})
     button = one.get_by_role("button", name="Download labels")
