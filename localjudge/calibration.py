@@ -32,8 +32,9 @@ from localjudge.labels.labelled_runs import JudgeAnswers, LabelledQuestion, read
 from localjudge.labels.labelled_texts import LabelledText, hash_content, read_labelled_texts
 from localjudge.labels.units import verdicts_at
 from localjudge.metrics import catalog
+from localjudge.metrics.attribution import ATTRIBUTION_LABELS
 from localjudge.metrics.catalog import get_question
-from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
+from localjudge.metrics.relevancy import RELEVANCE_LABELS
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import (
     Calibration,

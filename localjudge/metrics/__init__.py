@@ -1,4 +1,4 @@
-'''Metrics. Each file defines one: its questions and its arithmetic. `catalog` lists them all.
+'''Metrics. A file defines one, or a family: questions and arithmetic. `catalog` lists them all.
 
 To write a metric, you need only this module. A complete example:
 

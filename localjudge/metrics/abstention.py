@@ -4,6 +4,7 @@
     contexts suffice         answered rightly      over-refused
     contexts do not          made up               refused rightly
 
+    context_sufficiency             1 if the contexts have all that an answer needs, otherwise 0
     refusal                         1 if the response refuses, otherwise 0; lower is better
     abstention                      answered or refused rightly / all
     abstention(mode=over_refused)   over-refused / samples with sufficient contexts; lower is better
@@ -16,29 +17,74 @@ A response refuses if it says that it cannot, may not or will not answer, or doe
 gives no answer. The judge decides this, not a list of phrases. A "made up" answer cannot come from
 the contexts, but may be true. A mode is `Undefined` for samples of the other row.
 
-Source: the table of Joren et al., "Sufficient Context" (ICLR 2025).
+Source: Joren et al., "Sufficient Context: A New Lens on Retrieval Augmented Generation Systems"
+(ICLR 2025), with its table. Contexts too long for the model are judged in windows, and one
+sufficient window is enough.
 
-Needs a judge that follows instructions. Empty cases: a response without a sentence is `Undefined`,
-and for `abstention` also a missing question. Without context text, the contexts do not suffice, and
-the model is not asked.
+Needs a judge that follows instructions. Empty cases: a missing question is `Undefined`, except for
+`refusal`, and a response without a sentence, except for `context_sufficiency`. Without context
+text, the contexts do not suffice, and the model is not asked.
 """
 
 from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from localjudge.metrics.context_sufficiency import ask_sufficiency
 from localjudge.metrics.metric import (
     About,
     BuiltIn,
     Sentences,
     Steps,
     name_with_option,
+    nothing_retrieved,
     prepared_response,
     response_statements,
     score_share,
 )
-from localjudge.types import Refusal, Sample, Scored, Span, Undefined, Unit
+from localjudge.types import (
+    Refusal,
+    Sample,
+    Scored,
+    Span,
+    Sufficiency,
+    Undefined,
+    Unit,
+    context_texts,
+)
+
+
+def context_sufficiency() -> BuiltIn:
+    """Whether the question can be answered from the contexts."""
+    return BuiltIn(
+        "context_sufficiency",
+        _ask_about_question,
+        required_fields=frozenset({"user_input", "retrieved_contexts"}),
+        special_tasks=frozenset({"sufficiency"}),
+        about=About(
+            question="question: can it be answered from the retrieved contexts?",
+            unit="1",
+            headline="{} of the questions can be answered from the documents",
+            source="Joren et al. 2025, Sufficient Context",
+        ),
+    )
+
+
+def _ask_about_question(sample: Sample, sentences: Sentences) -> Steps:
+    if not (sample.user_input or "").strip():
+        return Undefined(reason="there is no question")
+    [verdict] = yield [_ask_sufficiency(sample)]
+    return Scored.fraction([verdict.label], detail=nothing_retrieved(sample))
+
+
+def _ask_sufficiency(sample: Sample) -> Sufficiency:
+    """Ask whether the contexts contain everything that an answer needs."""
+    question = sample.user_input or ""
+    unit = Unit(kind="question", index=0, source="user_input", span=Span.whole(question))
+    return Sufficiency(
+        unit=unit,
+        contexts=context_texts(sample.retrieved_contexts),
+        user_input=question.strip(),
+    )
 
 
 def refusal() -> BuiltIn:
@@ -62,11 +108,11 @@ def refusal() -> BuiltIn:
 def _ask_about_refusal(sample: Sample, sentences: Sentences) -> Steps:
     tasks = []
     if response_statements(sample, sentences):
-        tasks.append(ask_refusal(sample, sentences))
+        tasks.append(_ask_refusal(sample, sentences))
     return score_share(tasks, "the response has no sentence")
 
 
-def ask_refusal(sample: Sample, sentences: Sentences) -> Refusal:
+def _ask_refusal(sample: Sample, sentences: Sentences) -> Refusal:
     """Ask about the response without its thinking and its list of sources."""
     response = prepared_response(sample, sentences)
     shown = response.shown if response.left_out else None
@@ -121,7 +167,7 @@ def _ask_whether_right(sample: Sample, sentences: Sentences, mode: _Mode) -> Ste
         return Undefined(reason="there is no question")
     if not response_statements(sample, sentences):
         return Undefined(reason="the response has no sentence")
-    sufficient, refused = yield [ask_sufficiency(sample), ask_refusal(sample, sentences)]
+    sufficient, refused = yield [_ask_sufficiency(sample), _ask_refusal(sample, sentences)]
     cell = _CELLS[sufficient.label, refused.label]
     if sufficient.label and mode == "made_up":
         return Undefined(reason=f"the contexts suffice: {cell}")

@@ -1,4 +1,4 @@
-"""Table of all metrics. A metric has one file, one row here and one golden example.
+"""Table of all metrics. A metric has a function in a file, a row here and a golden example.
 
 An installed package can add metrics by entry points (see `localjudge.metrics`), but not replace
 ours. By default, a run computes one metric for each question, if the data has its columns:
@@ -19,14 +19,16 @@ from typing import NamedTuple, get_args
 
 from localjudge.errors import InputError
 from localjudge.metrics import metric as naming
-from localjudge.metrics.abstention import abstention, refusal
+from localjudge.metrics.abstention import abstention, context_sufficiency, refusal
 from localjudge.metrics.answer_correctness import answer_correctness
-from localjudge.metrics.answer_relevancy import answer_relevancy
+from localjudge.metrics.attribution import (
+    ATTRIBUTION_LABELS,
+    context_recall,
+    faithfulness,
+    labelled_statements,
+)
 from localjudge.metrics.citations import citation_support, citation_validity
 from localjudge.metrics.context_precision import context_precision
-from localjudge.metrics.context_recall import context_recall
-from localjudge.metrics.context_relevancy import context_relevancy, context_relevancy_chunk
-from localjudge.metrics.context_sufficiency import context_sufficiency
 from localjudge.metrics.documents import (
     WHOLE_RANKING,
     get_compared_value,
@@ -34,17 +36,16 @@ from localjudge.metrics.documents import (
     precision_at,
     recall_at,
 )
-from localjudge.metrics.faithfulness import faithfulness
 from localjudge.metrics.foreign import installed_metrics, load_installed
-from localjudge.metrics.labelled import (
-    ATTRIBUTION_LABELS,
-    RELEVANCE_LABELS,
-    labelled_sentences,
-    labelled_statements,
-)
-from localjudge.metrics.matrix import matrix_precision, matrix_recall
+from localjudge.metrics.matrix import matrix_precision, matrix_recall, noise_sensitivity
 from localjudge.metrics.metric import About, Metric
-from localjudge.metrics.noise_sensitivity import noise_sensitivity
+from localjudge.metrics.relevancy import (
+    RELEVANCE_LABELS,
+    answer_relevancy,
+    context_relevancy,
+    context_relevancy_chunk,
+    labelled_sentences,
+)
 from localjudge.words import option, suggestion
 
 _log = logging.getLogger(__name__)

@@ -12,9 +12,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
 from typing import Literal, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from localjudge.text.responses import PreparedResponse, Statement, prepare
 from localjudge.text.responses import statements as statements_in
 from localjudge.text.segmenter import keeps_thinking
@@ -27,7 +24,6 @@ from localjudge.types import (
     Task,
     Undefined,
     Unit,
-    UnitSource,
     Verdict,
     context_texts,
 )
@@ -156,10 +152,7 @@ def name_with_option(base: str, option: str, value: str, *, default: str) -> str
     return f"{base}({option}={value})"
 
 
-SupportTable = NDArray[np.float64]
-"""Shape (sentences, chunks): does the chunk support the sentence? Numbers in [0, 1]."""
-
-_Source = Literal["reference", "response"]
+Source = Literal["reference", "response"]
 
 
 def prepared_response(sample: Sample, sentences: Sentences) -> PreparedResponse:
@@ -198,24 +191,24 @@ def chunks(sample: Sample) -> Iterator[Unit]:
 
 def attributions(
     sample: Sample,
-    source: _Source,
+    source: Source,
     statements: Sequence[Span | Statement],
     contexts: tuple[str, ...],
-    against: _Source | int | None = None,
+    against: Source | int | None = None,
 ) -> list[Attribution]:
     """Return one task for each sentence: can it be attributed to the contexts?"""
     tasks = []
     for index, statement in enumerate(statements):
-        unit = _statement_unit(statement, index, source, against)
+        unit = statement_unit(statement, index, source, against)
         tasks.append(Attribution(unit=unit, contexts=contexts, user_input=sample.user_input))
     return tasks
 
 
-def _statement_unit(
+def statement_unit(
     statement: Span | Statement,
     index: int,
-    source: _Source,
-    against: _Source | int | None,
+    source: Source,
+    against: Source | int | None,
 ) -> Unit:
     if isinstance(statement, Span):
         span = statement
@@ -249,41 +242,6 @@ def nothing_retrieved(sample: Sample) -> str | None:
     if any(text.strip() for text in context_texts(sample.retrieved_contexts)):
         return None
     return "no context text"
-
-
-def against_each_chunk(
-    sample: Sample,
-    source: _Source,
-    statements: Sequence[Span | Statement],
-    passages: Sequence[Unit],
-) -> list[Attribution]:
-    """Return a task for each statement and chunk: all chunks of the first statement come first."""
-    tasks = []
-    for index, statement in enumerate(statements):
-        for chunk in passages:
-            unit = _statement_unit(statement, index, source, chunk.index)
-            contexts = (chunk.span.text,)
-            task = Attribution(unit=unit, contexts=contexts, user_input=sample.user_input)
-            tasks.append(task)
-    return tasks
-
-
-def support_table(
-    units: Sequence[Unit], values: Sequence[float], source: UnitSource
-) -> SupportTable:
-    """Arrange the numbers of a text's units, each against each chunk, as a table."""
-    entries: list[tuple[int, int, float]] = []
-    for unit, value in zip(units, values, strict=True):
-        if unit.source == source and isinstance(unit.against, int):
-            entries.append((unit.index, unit.against, value))
-    indices = sorted({index for index, _, _ in entries})
-    chunk_numbers = sorted({chunk for _, chunk, _ in entries})
-    rows = {index: row for row, index in enumerate(indices)}
-    columns = {chunk: column for column, chunk in enumerate(chunk_numbers)}
-    table = np.zeros((len(rows), len(columns)))
-    for index, chunk, value in entries:
-        table[rows[index], columns[chunk]] = value
-    return table
 
 
 def labels_of(verdicts: Iterable[Verdict]) -> list[float]:

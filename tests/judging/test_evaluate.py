@@ -18,8 +18,8 @@ from localjudge.metrics import (
     Unit,
     Verdict,
 )
-from localjudge.metrics.context_recall import context_recall
-from localjudge.metrics.context_relevancy import context_relevancy
+from localjudge.metrics.attribution import context_recall
+from localjudge.metrics.relevancy import context_relevancy
 from localjudge.text import sentences
 from localjudge.types import NoAnswer
 

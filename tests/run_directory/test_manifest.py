@@ -16,7 +16,7 @@ from localjudge import Metric, RunDirectoryError, Sample, resources
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Scored, Sentences, Steps
-from localjudge.metrics.context_recall import context_recall
+from localjudge.metrics.attribution import context_recall
 from localjudge.run_directory.differences import differences
 from localjudge.run_directory.files import read_manifest, write_manifest
 from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, JuryMember, signature
