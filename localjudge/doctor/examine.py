@@ -21,18 +21,19 @@ from typing import Any
 
 from localjudge import model_registry
 from localjudge.doctor import machine, probing
-from localjudge.doctor.cases import (
+from localjudge.doctor.check_result import ADMISSION, CheckResult, Diagnosis, Status, failed
+from localjudge.doctor.examinee import (
     INJECTION_SECONDS,
+    Examinee,
     attacked_cases,
     attempts,
     check_injections,
     check_plain_cases,
+    check_repeatability,
     choose_attempts,
     plain_cases,
     plain_tasks,
 )
-from localjudge.doctor.check_result import ADMISSION, CheckResult, Diagnosis, Status, failed
-from localjudge.doctor.examinee import Examinee, check_repeatability
 from localjudge.doctor.probing import check_admission
 from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import InspectableEngine

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from localjudge import ScriptedEngine
-from localjudge.doctor.cases import plain_cases
-from localjudge.doctor.examinee import Examinee
+from localjudge.doctor.examinee import Examinee, plain_cases
 from localjudge.engine.protocol import EngineStats
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter

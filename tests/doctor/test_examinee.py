@@ -2,8 +2,7 @@ import itertools
 
 import pytest
 
-from localjudge.doctor.cases import plain_tasks
-from localjudge.doctor.examinee import Examinee, check_repeatability
+from localjudge.doctor.examinee import Examinee, check_repeatability, plain_tasks
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.scripted import unit_text
 from localjudge.progress import Progress

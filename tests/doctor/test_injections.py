@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from localjudge.doctor.cases import (
+from localjudge.doctor.examinee import (
     attacked_cases,
     attempts,
     check_injections,

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from localjudge.doctor import machine
-from localjudge.doctor.cases import plain_tasks
+from localjudge.doctor.examinee import plain_tasks
 from localjudge.engine.protocol import InspectableEngine
 from localjudge.metrics import SampleError
 from localjudge.types import VerdictRequest

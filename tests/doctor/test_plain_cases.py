@@ -4,8 +4,7 @@ from collections import Counter
 import pytest
 
 from localjudge import ScriptedEngine
-from localjudge.doctor.cases import check_plain_cases, plain_cases
-from localjudge.doctor.examinee import Examinee
+from localjudge.doctor.examinee import Examinee, check_plain_cases, plain_cases
 from localjudge.engine.scripted import unit_text
 from localjudge.progress import Progress
 from localjudge.types import Answer, VerdictRequest
