@@ -17,8 +17,7 @@ from typing import Any
 from localjudge import model_registry
 from localjudge.dataset import load
 from localjudge.dataset.paths import lookup
-from localjudge.dataset.problems import group_name
-from localjudge.dataset.rows import is_blank
+from localjudge.dataset.rows import group_name, is_blank
 from localjudge.dataset.sources import Source
 from localjudge.engine.protocol import Engine
 from localjudge.errors import DataError, InputError, LocaljudgeError

@@ -2,6 +2,6 @@
 
 from localjudge.dataset.dataset import Dataset, from_samples
 from localjudge.dataset.load import load, load_pair
-from localjudge.dataset.problems import Problem
+from localjudge.dataset.rows import Problem
 
 __all__ = ["Dataset", "Problem", "from_samples", "load", "load_pair"]

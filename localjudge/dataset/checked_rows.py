@@ -26,20 +26,22 @@ from localjudge.dataset.contexts import (
     report_printed_documents,
 )
 from localjudge.dataset.conversation import looks_like_messages, read_answer
-from localjudge.dataset.paths import has_value, lookup
+from localjudge.dataset.paths import find_texts, has_value, lookup, whole_collection
 from localjudge.dataset.printed import parse_printed
-from localjudge.dataset.problems import (
+from localjudge.dataset.rows import (
     DECODER,
     Place,
     Problem,
+    RawRow,
     Report,
     check_id,
     check_text,
+    is_answer_word,
+    is_nan,
+    is_placeholder,
     number_text,
     shown,
 )
-from localjudge.dataset.rows import RawRow, is_answer_word, is_nan, is_placeholder
-from localjudge.dataset.text_keys import find_texts, whole_collection
 from localjudge.errors import DataError, InputError
 from localjudge.types import CONTEXT_FIELDS
 from localjudge.words import option

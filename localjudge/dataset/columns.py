@@ -16,7 +16,8 @@ unless another column is spelled exactly so. Columns that may also contain label
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from itertools import chain
 from typing import Any
 
 from localjudge.dataset.paths import first_part, first_parts, has_value, lookup, reaches_inside
@@ -29,14 +30,6 @@ _Names = dict[str, tuple[str, ...]]
 
 def _split_names(names: Mapping[str, str]) -> _Names:
     return {field: tuple(text.split()) for field, text in names.items()}
-
-
-def _all_names(*tables: _Names) -> set[str]:
-    names: set[str] = set()
-    for table in tables:
-        for of_field in table.values():
-            names.update(of_field)
-    return names
 
 
 ALIASES = _split_names(
@@ -107,7 +100,9 @@ ID_COLUMNS = {
 }
 """Columns of ids -> the contexts that they identify."""
 
-_ALL_NAMES = _all_names(ALIASES, LOOSE_NAMES)
+KNOWN_NAMES = frozenset(chain(*ALIASES.values(), *LOOSE_NAMES.values()))
+"""All of these names."""
+
 _FIELD_OF_LOOSE_NAME = {name: field for field in LOOSE_NAMES for name in LOOSE_NAMES[field]}
 _EXPECTED = frozenset({"expectations", "reference_outputs", *ALIASES["reference"]})
 _LETTER = re.compile(r"[^\W\d_]")
@@ -123,7 +118,7 @@ def _spelling(name: str) -> str:
     return _SPACES.sub("_", name.strip()).casefold()
 
 
-_KNOWN_SPELLINGS = {_spelling(name): name for name in map(first_part, sorted(_ALL_NAMES))}
+_KNOWN_SPELLINGS = {_spelling(name): name for name in map(first_part, sorted(KNOWN_NAMES))}
 
 
 def numbers_rows(column: str) -> bool:
@@ -164,7 +159,7 @@ class Survey:
         self.columns: dict[str, bool] = {}
         self._spellings: dict[str, dict[str, None]] = {}
         self._reached: set[str] = set()
-        inside = filter(reaches_inside, _ALL_NAMES | split_columns(mapping))
+        inside = filter(reaches_inside, KNOWN_NAMES | split_columns(mapping))
         self._unreached = {name: first_parts(name) for name in inside}
         self._unread = {name: first_parts(name) for name in _FIELD_OF_LOOSE_NAME}
 
@@ -230,7 +225,7 @@ def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved
             resolved[field] = column
     mapped = split_columns(resolved)
     present = set(mapped)
-    for name in _ALL_NAMES | _EXPECTED:
+    for name in KNOWN_NAMES | _EXPECTED:
         if not mapped.issuperset(survey.spellings(name)):
             present.add(name)
     known_names = {}
@@ -247,31 +242,31 @@ def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved
         for field in ALIASES:
             if field in resolved:
                 continue
-            columns = _unused_columns(names[field], survey, resolved)
-            if columns:
-                resolved[field] = _only_column(columns, field, source)
+            unused = _find_column(names[field], survey, resolved, field, source)
+            if unused is not None:
+                resolved[field] = unused
     return {field: resolved[field] for field in ALIASES if field in resolved}
 
 
-def _only_column(columns: Sequence[str], field: str, source: str) -> str:
-    """Return the only column. Raises DataError if there are several."""
-    if len(columns) > 1:
-        raise DataError(
-            f"{source}: the columns {' and '.join(columns)} both match {field}",
-            hint=f"choose one: {option('mapping', {field: columns[0]})}",
-        )
-    return columns[0]
+def _find_column(
+    names: Iterable[str], survey: Survey, resolved: Resolved, field: str, source: str
+) -> str | None:
+    """Return the column with one of these names that no field is read from, or None without one.
 
-
-def _unused_columns(names: Iterable[str], survey: Survey, resolved: Resolved) -> list[str]:
-    """Return the columns with these names that no field is read from."""
+    Raises DataError if there are several.
+    """
     used = split_columns(resolved)
     columns = []
     for name in names:
         for column in survey.spellings(name):
             if column not in used:
                 columns.append(column)
-    return columns
+    if len(columns) > 1:
+        raise DataError(
+            f"{source}: the columns {' and '.join(columns)} both match {field}",
+            hint=f"choose one: {option('mapping', {field: columns[0]})}",
+        )
+    return next(iter(columns), None)
 
 
 def _means(column: str, field: str, present: Set[str]) -> bool:

@@ -22,8 +22,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TextIO
 
 from localjudge.dataset.columns import is_known_name
-from localjudge.dataset.problems import BLANK, Place, Problem, shown
-from localjudge.dataset.rows import RawRow, is_export
+from localjudge.dataset.rows import BLANK, Place, Problem, RawRow, is_export, shown
 from localjudge.dataset.sources import ALWAYS_UNPACKED
 from localjudge.errors import DataError
 from localjudge.words import unescape_formula

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, Self, get_args
 
 from localjudge.dataset.columns import ALIASES, ID_COLUMNS, Resolved
 from localjudge.dataset.paths import MISSING, lookup
-from localjudge.dataset.problems import UNKNOWN, describe, shown
-from localjudge.dataset.rows import is_blank
+from localjudge.dataset.rows import UNKNOWN, describe, is_blank, shown
 from localjudge.dataset.samples import Column, SampleTable
 from localjudge.errors import InputError
 from localjudge.types import FieldName, Sample

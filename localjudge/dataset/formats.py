@@ -10,7 +10,7 @@ The content determines the format. The file extension decides if the content is 
                             otherwise one object
     anything else           JSON lines if the name ends in .json or .jsonl; otherwise CSV
 
-`nested_rows` reads an object that contains all rows.
+`data_in_memory` reads an object that contains all rows.
 """
 
 import json
@@ -20,9 +20,8 @@ from pathlib import PurePath
 from typing import Any, Literal, TextIO
 
 from localjudge.dataset.csv_file import read_csv
-from localjudge.dataset.nested_rows import expand, number_rows
-from localjudge.dataset.problems import BLANK, DECODER, Place, Problem, reason
-from localjudge.dataset.rows import ROW, RawRow, raw_row
+from localjudge.dataset.data_in_memory import expand, number_rows
+from localjudge.dataset.rows import BLANK, DECODER, ROW, Place, Problem, RawRow, raw_row, reason
 from localjudge.dataset.sources import TABLE_MARKS, OpenSource, Source
 from localjudge.dataset.table_files import read_table
 from localjudge.errors import DataError

@@ -35,8 +35,7 @@ from localjudge.dataset.formats import read
 from localjudge.dataset.paired_answers import AGAINST, PairedAnswers, pair_answers
 from localjudge.dataset.paths import first_parts, reaches_inside
 from localjudge.dataset.printed import parse_printed
-from localjudge.dataset.problems import SHOWN, Problem, Problems, shown
-from localjudge.dataset.rows import RawRow, is_blank
+from localjudge.dataset.rows import SHOWN, Problem, Problems, RawRow, is_blank, shown
 from localjudge.dataset.samples import SampleTable
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.errors import DataError, InputError

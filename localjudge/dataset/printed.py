@@ -22,7 +22,7 @@ import ast
 import re
 from typing import Any
 
-from localjudge.dataset.problems import DECODER
+from localjudge.dataset.rows import DECODER
 
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _QUOTED_OPENERS = {f"{quote}{opener}" for quote in "'\"" for opener in _CLOSERS}

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from localjudge.dataset.problems import DEEPEST, describe
+from localjudge.dataset.rows import DEEPEST, describe
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from localjudge.dataset.csv_file import check_column_names
-from localjudge.dataset.problems import Place
 from localjudge.dataset.python_values import plain
-from localjudge.dataset.rows import RawRow, is_export
+from localjudge.dataset.rows import Place, RawRow, is_export
 from localjudge.dataset.sources import (
     ALWAYS_UNPACKED,
     ARROW_FILE,

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from localjudge.dataset import Dataset
-from localjudge.dataset.problems import shown
+from localjudge.dataset.rows import shown
 from localjudge.errors import InputError
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric, catalog

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from localjudge.dataset import Dataset, load
 from localjudge.dataset.dataset import Shard
 from localjudge.dataset.load import ReadOptions
-from localjudge.dataset.problems import group_name
+from localjudge.dataset.rows import group_name
 from localjudge.errors import InputError
 from localjudge.judging.metric_choice import (
     add_criteria,

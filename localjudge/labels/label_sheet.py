@@ -30,8 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
 from localjudge.dataset.formats import read
-from localjudge.dataset.problems import Problem, Problems, check_id, describe, shown
-from localjudge.dataset.rows import RawRow
+from localjudge.dataset.rows import Problem, Problems, RawRow, check_id, describe, shown
 from localjudge.dataset.sources import Source, shown_name
 from localjudge.errors import DataError, InputError
 from localjudge.labels.human_label import HUMAN, LABEL_FORM, is_undecidable, parse_label

@@ -11,8 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from localjudge.dataset.contexts import read_cell
 from localjudge.dataset.formats import read
-from localjudge.dataset.problems import Problem, Problems, check_text, describe, shown
-from localjudge.dataset.rows import RawRow
+from localjudge.dataset.rows import Problem, Problems, RawRow, check_text, describe, shown
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError
 from localjudge.labels.human_label import LABEL_FORM, parse_label

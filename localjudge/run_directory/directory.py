@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from localjudge.dataset.problems import reason, unique_keys
+from localjudge.dataset.rows import reason, unique_keys
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.resources import OPEN_SAFELY
 from localjudge.words import printable

@@ -11,8 +11,7 @@ from itertools import groupby, zip_longest
 from typing import Any
 
 from localjudge.dataset.paths import MISSING, lookup
-from localjudge.dataset.problems import UNKNOWN, group_name
-from localjudge.dataset.rows import is_blank
+from localjudge.dataset.rows import UNKNOWN, group_name, is_blank
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.evidence.nearest import MARK
 from localjudge.run_directory.archive import stored_ids, stored_user_texts
