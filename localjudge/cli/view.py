@@ -37,11 +37,11 @@ from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.report.terminal import Table, show
 from localjudge.report.worst_samples import worst_samples, worst_view
 from localjudge.resources import write_output
-from localjudge.run_directory.archive import stored_prompts
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import UnitKey, read_sample_rows, texts_read
+from localjudge.run_directory.store_reader import stored_prompts
 from localjudge.types import Sample
 from localjudge.words import option_name
 

@@ -18,11 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from localjudge import types
 from localjudge.judging.questions import TaskRef
-from localjudge.run_directory.archive import answers_of_units
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.jury import combine
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
+from localjudge.run_directory.store_reader import AskedUnit, AskedWindow, answers_of_units
 from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRule
 
 Reply = Sequence[AskedWindow] | Verdict | NoAnswer

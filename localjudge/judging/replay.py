@@ -20,9 +20,8 @@ from localjudge.judging.questions import TaskRef, Wording, ask, digest, distinct
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
-from localjudge.run_directory.archive import altered_requests, stored_answers
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.store_reader import AskedUnit
+from localjudge.run_directory.store_reader import AskedUnit, altered_requests, stored_answers
 from localjudge.types import Answer, Label, NoAnswer, Record, Sample, Verdict
 
 _NOT_ASKED = NoAnswer(error="the run did not ask this")

@@ -38,7 +38,6 @@ from localjudge.judging.verify_labels import (
 )
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, count_with_progress
-from localjudge.run_directory.archive import stored_keys
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE
@@ -46,6 +45,7 @@ from localjudge.run_directory.files import VERIFICATION, Result, write_verificat
 from localjudge.run_directory.identity import signature
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.run_directory.run_record import RunRecord, as_run
+from localjudge.run_directory.store_reader import stored_keys
 from localjudge.run_directory.summary import SUMMARY, Summary, Totals
 from localjudge.types import JudgeCard, Record
 from localjudge.words import option_name

@@ -35,7 +35,6 @@ from localjudge.judging.verify_labels import check_labels
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run_directory import directory as run_directory
-from localjudge.run_directory.archive import stored_rows
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE, excerpt, open_regular
@@ -44,6 +43,7 @@ from localjudge.run_directory.identity import DataIdentity
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow, row_files
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.store_reader import stored_rows
 from localjudge.run_directory.summary import SUMMARY, Summary, Totals
 from localjudge.types import NoAnswer, Record, Sample, Verdict
 

@@ -23,9 +23,9 @@ from localjudge.analysis.gates import Gate
 from localjudge.report.comparison_views import comparison_view, gates_view
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import as_markdown, markdown_block, number
-from localjudge.run_directory.archive import stored_ids
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.store_reader import stored_ids
 from localjudge.words import numbered, printable
 
 _NO_CHARACTERS = re.compile("[\ufffe\uffff]")

@@ -23,11 +23,11 @@ from localjudge.metrics import catalog
 from localjudge.report.evidence_views import described_evidence, evidence_to_show
 from localjudge.report.sample_views import describe_score, remark_on
 from localjudge.report.terminal import Table, number, safe_text
-from localjudge.run_directory.archive import stored_ids, stored_sample
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow, select_context
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import UnitKey, texts_read
+from localjudge.run_directory.store_reader import stored_ids, stored_sample
 from localjudge.types import Sample, context_texts
 from localjudge.words import printable_lines
 

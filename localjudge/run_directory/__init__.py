@@ -8,7 +8,7 @@
                                       verdicts.jsonl,
                                       evidence.jsonl
     label_rows                        labels.jsonl          label_rows
-    store_reader                      run.sqlite            store (writes), store_reader, archive
+    store                             run.sqlite            store (writes), store_reader
     comparison_directory              comparison.json, beside two runs
     calibration                       in LOCALJUDGE_HOME    calibration
     examination                       in LOCALJUDGE_HOME    examination

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from localjudge.errors import InputError, MissingRun
 from localjudge.progress import Progress
-from localjudge.run_directory.archive import stored_answers
 from localjudge.run_directory.differences import (
     differences,
     format_differences,
@@ -21,6 +20,7 @@ from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.environment import all_versions
 from localjudge.run_directory.files import read_manifest
 from localjudge.run_directory.identity import JudgeIdentity
+from localjudge.run_directory.store_reader import stored_answers
 from localjudge.types import Answer, NoAnswer
 
 MAX_ANSWERS = 65_536

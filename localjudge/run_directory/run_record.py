@@ -19,12 +19,6 @@ from pydantic import TypeAdapter
 from localjudge.arguments import check_arguments
 from localjudge.errors import InputError, MissingRun, RunDirectoryError, UnfinishedRun
 from localjudge.metrics.metric import Metric
-from localjudge.run_directory.archive import (
-    stored_clusters,
-    stored_extras,
-    stored_sample_at,
-    stored_samples,
-)
 from localjudge.run_directory.comparison_directory import COMPARISON, ComparisonDirectory
 from localjudge.run_directory.directory import (
     BY_HAND,
@@ -60,6 +54,12 @@ from localjudge.run_directory.result_rows import (
     score_rows,
     with_evidence,
     with_expected,
+)
+from localjudge.run_directory.store_reader import (
+    stored_clusters,
+    stored_extras,
+    stored_sample_at,
+    stored_samples,
 )
 from localjudge.run_directory.summary import (
     SUMMARY,

@@ -14,7 +14,6 @@ from localjudge.dataset.paths import MISSING, lookup
 from localjudge.dataset.rows import UNKNOWN, group_name, is_blank
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.evidence.nearest import MARK
-from localjudge.run_directory.archive import stored_ids, stored_user_texts
 from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.result_rows import (
     SCORES,
@@ -25,6 +24,7 @@ from localjudge.run_directory.result_rows import (
     with_evidence,
 )
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.store_reader import stored_ids, stored_user_texts
 from localjudge.text.character_references import read_characters
 from localjudge.text.folding import common_spellings, fold
 from localjudge.types import Sample, context_texts

@@ -1,6 +1,9 @@
 """Store every question and answer in one SQLite file as soon as it arrives.
 
-`store_tables` describes the file, and `store_reader` reads it.
+    sample    unit ──> request ──path──> node, node, ...    a shared context is stored once
+                          └──> answer                       committed as soon as it arrives
+
+`localjudge.run_directory.store_reader` reads it.
 """
 
 import json
@@ -18,14 +21,7 @@ from localjudge.run_directory.directory import MAX_VALUE_BYTES, excerpt
 from localjudge.run_directory.request_keys import KeyedRequest
 from localjudge.run_directory.store_reader import (
     DAMAGED,
-    PUT_ANSWER,
-    PUT_NODE,
-    PUT_REQUEST,
-    PUT_REUSED,
-    PUT_SAMPLE,
-    PUT_SHAPE,
-    PUT_UNIT,
-    TABLES,
+    PROMPT,
     VERSION,
     AskedUnit,
     AskedWindow,
@@ -37,6 +33,7 @@ from localjudge.run_directory.store_reader import (
     select_answers,
     select_named,
     select_windows,
+    storable,
 )
 from localjudge.types import Answer, NoAnswer
 from localjudge.words import option
@@ -44,6 +41,88 @@ from localjudge.words import option
 _CACHE_KIB = 16_384
 _BUSY_SECONDS = 30
 _LIST = json.JSONEncoder(separators=(",", ":"))
+_TABLES = f"""
+-- The data as it was read, one JSON object for each sample, in the order of the data, with its
+-- group if it has one; `extras` are the columns that are not fields, as a JSON object.
+CREATE TABLE sample (
+    id TEXT PRIMARY KEY,
+    position INTEGER NOT NULL,
+    content TEXT NOT NULL,
+    extras TEXT NOT NULL,
+    cluster TEXT
+);
+CREATE INDEX sample_in_order ON sample (position);
+-- A piece of prompt. `pieces` lists [code points, 1 if it is our own text and 0 if it is the
+-- user's] along `text`.
+CREATE TABLE node (
+    id INTEGER PRIMARY KEY,
+    sha256 TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL,
+    pieces TEXT NOT NULL
+);
+-- The valid answers: grammars (regular expressions) and the label of each value, as JSON.
+CREATE TABLE shape (id INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE);
+-- One question: ids of its nodes, root first, as a JSON list.
+CREATE TABLE request (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    shape INTEGER NOT NULL REFERENCES shape,
+    path TEXT NOT NULL
+);
+-- The model's answer: `p_yes`, or `error`.
+CREATE TABLE answer (
+    request INTEGER PRIMARY KEY REFERENCES request,
+    p_yes REAL,
+    valid_mass REAL,
+    raw TEXT,
+    reason TEXT,
+    error TEXT
+);
+-- Who asked: the unit at this position of a sample's verdicts; `window` numbers the parts of a long
+-- input from 1, and is 0 for a whole input; `judge` numbers the judges of a jury from 0, as the
+-- manifest lists them.
+CREATE TABLE unit (
+    sample_id TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    judge INTEGER NOT NULL,
+    window INTEGER NOT NULL,
+    request INTEGER NOT NULL REFERENCES request,
+    PRIMARY KEY (sample_id, metric, position, judge, window)
+) WITHOUT ROWID;
+CREATE VIEW verdict AS
+    SELECT unit.sample_id, unit.metric, unit.position, unit.judge, unit.window, {PROMPT} AS prompt,
+           answer.p_yes, answer.valid_mass, answer.raw, answer.reason, answer.error
+    FROM unit
+    JOIN request ON request.id = unit.request
+    LEFT JOIN answer ON answer.request = unit.request;
+-- Answers that were not asked for here, and their origin: the directory of another run, or `an open
+-- judge`.
+CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT NOT NULL);
+"""
+# Equal samples are not written again, because a resumed run would double the size of its log.
+_PUT_SAMPLE = """
+INSERT INTO sample (position, id, content, extras, cluster) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
+    position = excluded.position,
+    content = excluded.content,
+    extras = excluded.extras,
+    cluster = excluded.cluster
+WHERE (position, content, extras, cluster)
+    IS NOT (excluded.position, excluded.content, excluded.extras, excluded.cluster)
+"""
+_PUT_NODE = "INSERT OR IGNORE INTO node (sha256, text, pieces) VALUES (?, ?, ?)"
+_PUT_SHAPE = "INSERT OR IGNORE INTO shape (content) VALUES (?)"
+_PUT_REQUEST = """
+INSERT OR IGNORE INTO request (key, shape, path)
+SELECT ?, (SELECT id FROM shape WHERE content = ?), json_group_array(id)
+FROM (
+    SELECT node.id AS id FROM json_each(?) AS step
+    JOIN node ON sha256 = step.value ORDER BY step.key)
+"""
+_PUT_UNIT = "INSERT OR IGNORE INTO unit SELECT ?, ?, ?, ?, ?, id FROM request WHERE key = ?"
+_PUT_ANSWER = "INSERT INTO answer SELECT id, ?, ?, ?, ?, ? FROM request WHERE key = ?"
+_PUT_REUSED = "INSERT INTO reused SELECT id, ? FROM request WHERE key = ?"
 
 
 class Store:
@@ -67,7 +146,7 @@ class Store:
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             if not self._one_value("SELECT count(*) FROM sqlite_master"):
-                script = f"BEGIN;{TABLES}PRAGMA user_version = {VERSION};COMMIT;"
+                script = f"BEGIN;{_TABLES}PRAGMA user_version = {VERSION};COMMIT;"
                 self._connection.executescript(script)
             check_version(self._connection, path)
             self.answer_count: int = self._one_value("SELECT count(*) FROM answer")
@@ -88,7 +167,7 @@ class Store:
 
         with self._transaction():
             changes = self._connection.total_changes
-            self._connection.executemany(PUT_SAMPLE, map(columns, rows))
+            self._connection.executemany(_PUT_SAMPLE, map(columns, rows))
             return self._connection.total_changes > changes
 
     def keep_samples(self, names: Iterable[str]) -> None:
@@ -132,10 +211,10 @@ class Store:
                         )
                 shapes[keyed.shape] = None
                 request_rows.append((keyed.key, keyed.shape, _LIST.encode(keyed.node_keys)))
-            put(PUT_NODE, ((key, *columns) for key, columns in nodes.items()))
-            put(PUT_SHAPE, ((shape,) for shape in shapes))
-            put(PUT_REQUEST, request_rows)
-            put(PUT_UNIT, _unit_rows(windows_by_unit))
+            put(_PUT_NODE, ((key, *columns) for key, columns in nodes.items()))
+            put(_PUT_SHAPE, ((shape,) for shape in shapes))
+            put(_PUT_REQUEST, request_rows)
+            put(_PUT_UNIT, _unit_rows(windows_by_unit))
 
     def add_answers(
         self, answers: Mapping[str, Answer | NoAnswer], source: str | None = None
@@ -150,10 +229,10 @@ class Store:
                 raw = storable(answer.raw)
                 rows.append((answer.p_yes, answer.valid_mass, raw, reason, None, key))
         with self._transaction():
-            self._connection.executemany(PUT_ANSWER, rows)
+            self._connection.executemany(_PUT_ANSWER, rows)
             if source is not None:
                 reused = [(storable(source), key) for key in answers]
-                self._connection.executemany(PUT_REUSED, reused)
+                self._connection.executemany(_PUT_REUSED, reused)
         self.answer_count += len(answers)
 
     def reused_from(self) -> dict[str, int]:
@@ -208,8 +287,3 @@ def _unit_rows(
             if window.number is not None:
                 number = window.number + 1
             yield sample_id, unit.metric, unit.position, unit.judge, number, window.key
-
-
-def storable(text: str) -> str:
-    """Escape lone surrogates, which SQLite cannot store."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,34 +1,38 @@
-"""The tables of `run.sqlite`, and how to read this file, which may be foreign or damaged.
+"""Read `run.sqlite`, the samples, questions and answers of a run. It may be foreign or damaged.
 
 A foreign file cannot run code (SQLite's documentation, "Defense Against The Dark Arts"), and a
 rollback journal is refused, because a crafted one deletes a file of its choice.
 
-    sample    unit ──> request ──path──> node, node, ...    a shared context is stored once
-                          └──> answer                       committed as soon as it arrives
+Every function with a path raises RunDirectoryError for an unreadable or foreign file.
+`localjudge.run_directory.store` has the tables, and writes them.
 """
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from sys import intern
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from localjudge.dataset.samples import SampleRow
 from localjudge.errors import RunDirectoryError
 from localjudge.run_directory.directory import (
     BY_HAND,
     MAX_BYTES,
     MAX_VALUE_BYTES,
+    decoded_object,
     excerpt,
     first_problem,
     refuse_irregular,
     too_much,
 )
-from localjudge.types import Answer, NoAnswer
+from localjudge.run_directory.request_keys import RequestKeys, canonical_sha256
+from localjudge.types import Answer, NoAnswer, Sample
 
 VERSION = 1
 """Of the tables, stored as `user_version`."""
@@ -37,89 +41,7 @@ PROMPT = """
     SELECT node.text AS text FROM json_each(request.path) AS step
     JOIN node ON node.id = step.value ORDER BY step.key))
 """
-TABLES = f"""
--- The data as it was read, one JSON object for each sample, in the order of the data, with its
--- group if it has one; `extras` are the columns that are not fields, as a JSON object.
-CREATE TABLE sample (
-    id TEXT PRIMARY KEY,
-    position INTEGER NOT NULL,
-    content TEXT NOT NULL,
-    extras TEXT NOT NULL,
-    cluster TEXT
-);
-CREATE INDEX sample_in_order ON sample (position);
--- A piece of prompt. `pieces` lists [code points, 1 if it is our own text and 0 if it is the
--- user's] along `text`.
-CREATE TABLE node (
-    id INTEGER PRIMARY KEY,
-    sha256 TEXT NOT NULL UNIQUE,
-    text TEXT NOT NULL,
-    pieces TEXT NOT NULL
-);
--- The valid answers: grammars (regular expressions) and the label of each value, as JSON.
-CREATE TABLE shape (id INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE);
--- One question: ids of its nodes, root first, as a JSON list.
-CREATE TABLE request (
-    id INTEGER PRIMARY KEY,
-    key TEXT NOT NULL UNIQUE,
-    shape INTEGER NOT NULL REFERENCES shape,
-    path TEXT NOT NULL
-);
--- The model's answer: `p_yes`, or `error`.
-CREATE TABLE answer (
-    request INTEGER PRIMARY KEY REFERENCES request,
-    p_yes REAL,
-    valid_mass REAL,
-    raw TEXT,
-    reason TEXT,
-    error TEXT
-);
--- Who asked: the unit at this position of a sample's verdicts; `window` numbers the parts of a long
--- input from 1, and is 0 for a whole input; `judge` numbers the judges of a jury from 0, as the
--- manifest lists them.
-CREATE TABLE unit (
-    sample_id TEXT NOT NULL,
-    metric TEXT NOT NULL,
-    position INTEGER NOT NULL,
-    judge INTEGER NOT NULL,
-    window INTEGER NOT NULL,
-    request INTEGER NOT NULL REFERENCES request,
-    PRIMARY KEY (sample_id, metric, position, judge, window)
-) WITHOUT ROWID;
-CREATE VIEW verdict AS
-    SELECT unit.sample_id, unit.metric, unit.position, unit.judge, unit.window, {PROMPT} AS prompt,
-           answer.p_yes, answer.valid_mass, answer.raw, answer.reason, answer.error
-    FROM unit
-    JOIN request ON request.id = unit.request
-    LEFT JOIN answer ON answer.request = unit.request;
--- Answers that were not asked for here, and their origin: the directory of another run, or `an open
--- judge`.
-CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT NOT NULL);
-"""
-# Equal samples are not written again, because a resumed run would double the size of its log.
-PUT_SAMPLE = """
-INSERT INTO sample (position, id, content, extras, cluster) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET
-    position = excluded.position,
-    content = excluded.content,
-    extras = excluded.extras,
-    cluster = excluded.cluster
-WHERE (position, content, extras, cluster)
-    IS NOT (excluded.position, excluded.content, excluded.extras, excluded.cluster)
-"""
-PUT_NODE = "INSERT OR IGNORE INTO node (sha256, text, pieces) VALUES (?, ?, ?)"
-PUT_SHAPE = "INSERT OR IGNORE INTO shape (content) VALUES (?)"
-PUT_REQUEST = """
-INSERT OR IGNORE INTO request (key, shape, path)
-SELECT ?, (SELECT id FROM shape WHERE content = ?), json_group_array(id)
-FROM (
-    SELECT node.id AS id FROM json_each(?) AS step
-    JOIN node ON sha256 = step.value ORDER BY step.key)
-"""
-PUT_UNIT = "INSERT OR IGNORE INTO unit SELECT ?, ?, ?, ?, ?, id FROM request WHERE key = ?"
-PUT_ANSWER = "INSERT INTO answer SELECT id, ?, ?, ?, ?, ? FROM request WHERE key = ?"
-PUT_REUSED = "INSERT INTO reused SELECT id, ? FROM request WHERE key = ?"
-ALL_REQUESTS = """
+_ALL_REQUESTS = """
 SELECT key, content, (SELECT json_group_array(sha256) FROM (
     SELECT sha256 FROM json_each(request.path) AS step
     JOIN node ON node.id = step.value ORDER BY step.key))
@@ -129,7 +51,7 @@ FROM request JOIN shape ON shape.id = shape ORDER BY request.id
 _NAMED_AT_ONCE = 500
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """Exceptions of SQLite for a damaged file."""
-RequestKey = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_RequestKey = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Value = TypeVar("_Value")
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
 
@@ -186,7 +108,7 @@ def select_answers(
     )
     rows = select_named(
         connection,
-        tuple[RequestKey, float | None, float | None, str | None, str | None, str | None],
+        tuple[_RequestKey, float | None, float | None, str | None, str | None, str | None],
         query,
         keys,
     )
@@ -212,7 +134,7 @@ def select_windows(
         "SELECT sample_id, metric, position, judge, window, key"
         " FROM unit JOIN request ON id = request WHERE sample_id IN"
     )
-    selected = select_named(connection, tuple[str, str, int, int, int, RequestKey], query, samples)
+    selected = select_named(connection, tuple[str, str, int, int, int, _RequestKey], query, samples)
     rows = sorted(selected)
     answers = select_answers(connection, dict.fromkeys(key for *_, key in rows))
     windows_by_unit: dict[AskedUnit, list[AskedWindow]] = {}
@@ -307,3 +229,151 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} has schema version {version}, expected {VERSION}",
             hint="read it with the version of localjudge that wrote it",
         )
+
+
+def storable(text: str) -> str:
+    """Escape lone surrogates, which SQLite cannot store."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def stored_rows(path: Path) -> Iterator[SampleRow]:
+    query = "SELECT position, id, content, extras FROM sample ORDER BY position"
+    previous = None
+    for row in _rows(path, tuple[int, str, str, str], query):
+        sample = SampleRow(*row)
+        if sample.position == previous:
+            raise RunDirectoryError(f"{path} has two samples at position {previous}", hint=BY_HAND)
+        previous = sample.position
+        yield sample
+
+
+def stored_samples(path: Path) -> Iterator[Sample]:
+    for row in stored_rows(path):
+        yield parse_json(Sample, row.content, path)
+
+
+def stored_ids(path: Path) -> Iterator[str]:
+    for (sample_id,) in _rows(path, tuple[str], "SELECT id FROM sample ORDER BY position"):
+        yield sample_id
+
+
+def stored_extras(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    query = "SELECT id, extras FROM sample ORDER BY position"
+    for sample_id, columns in _rows(path, tuple[str, str], query):
+        yield sample_id, decoded_object(columns, path)
+
+
+def stored_keys(path: Path) -> list[str]:
+    """Return the keys of all answered requests in the order of asking."""
+    query = "SELECT key FROM request JOIN answer ON answer.request = request.id ORDER BY id"
+    return [key for (key,) in _rows(path, tuple[_RequestKey], query)]
+
+
+def stored_sample(path: Path, sample_id: str) -> Sample | None:
+    query = "SELECT content FROM sample WHERE id = ?"
+    for (content,) in _rows(path, tuple[str], query, (storable(sample_id),)):
+        sample = parse_json(Sample, content, path)
+        if sample.id == sample_id:
+            return sample
+    return None
+
+
+def stored_sample_at(path: Path, position: int) -> Sample:
+    query = "SELECT content FROM sample ORDER BY position LIMIT 1 OFFSET ?"
+    ((content,),) = _rows(path, tuple[str], query, (position,))
+    return parse_json(Sample, content, path)
+
+
+def stored_clusters(path: Path) -> dict[str, str] | None:
+    """Return the group of each sample by id, or None for a run without groups."""
+    groups: dict[str, str] = {}
+    samples = 0
+    for sample_id, name in _rows(path, tuple[str, str | None], "SELECT id, cluster FROM sample"):
+        samples += 1
+        if name is not None:
+            groups[sample_id] = intern(name)
+    if 0 < len(groups) < samples:
+        raise RunDirectoryError(f"{path} gives a group to only some samples", hint=BY_HAND)
+    return groups or None
+
+
+def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
+    query = (
+        f"SELECT {PROMPT} FROM unit JOIN request ON id = request"
+        " WHERE sample_id = ? AND metric = ? ORDER BY judge, position, window"
+    )
+    prompts = []
+    size = 0
+    for (prompt,) in _rows(path, tuple[str], query, (storable(sample_id), metric)):
+        size += len(prompt)
+        if size > MAX_VALUE_BYTES:
+            raise too_much(path, f"{MAX_VALUE_BYTES >> 20} MiB of prompts of one sample")
+        prompts.append(prompt)
+    return prompts
+
+
+def stored_user_texts(
+    path: Path, sample_id: str, judges: Sequence[int]
+) -> Iterator[tuple[str, int, str]]:
+    """Yield the user's texts in the prompts to these judges about a sample.
+
+    With the metric and the position of the unit.
+    """
+    query = (
+        "SELECT unit.metric, unit.position, unit.judge, node.text, node.pieces"
+        " FROM unit JOIN request ON request.id = unit.request"
+        " JOIN json_each(request.path) AS step JOIN node ON node.id = step.value"
+        " WHERE unit.sample_id = ? ORDER BY unit.metric, unit.position, unit.judge, step.key"
+    )
+    parameters = (storable(sample_id),)
+    rows = _rows(path, tuple[str, int, int, str, str], query, parameters)
+    for metric, position, judge, text, pieces in rows:
+        if judge in judges:
+            for piece, is_trusted in _pieces_of(text, pieces, path):
+                if not is_trusted:
+                    yield metric, position, piece
+
+
+def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
+    with reading(path) as connection:
+        return select_answers(connection, keys)
+
+
+def answers_of_units(path: Path, samples: Iterable[str]) -> dict[AskedUnit, list[AskedWindow]]:
+    """Return the windows of each unit of these samples, with the stored answers."""
+    with reading(path) as connection:
+        return select_windows(connection, map(storable, samples))
+
+
+def altered_requests(path: Path, engines: Sequence[Mapping[str, Any]], shapes: Set[str]) -> int:
+    """Count the requests to these engines with a wrong key or an unknown answer shape."""
+    keys_of_engines = [RequestKeys(engine) for engine in engines]
+    altered_nodes = set()
+    query = "SELECT sha256, text, pieces FROM node"
+    for key, text, lengths in _rows(path, tuple[str, str, str], query):
+        if canonical_sha256(_pieces_of(text, lengths, path)) != key:
+            altered_nodes.add(key)
+    altered = 0
+    for key, shape, path_keys in _rows(path, tuple[str, str, str], _ALL_REQUESTS):
+        nodes = parse_json(list[str], path_keys, path)
+        possible_keys = [keys.make_key(nodes, shape) for keys in keys_of_engines]
+        is_intact = shape in shapes and altered_nodes.isdisjoint(nodes) and key in possible_keys
+        altered += not is_intact
+    return altered
+
+
+def _pieces_of(text: str, lengths: str, path: Path) -> list[tuple[str, bool]]:
+    """Return the pieces of a node, and whether each is trusted."""
+    pieces = []
+    start = 0
+    for length, trusted in parse_json(list[tuple[int, int]], lengths, path):
+        pieces.append((text[start : start + length], bool(trusted)))
+        start += length
+    return pieces
+
+
+def _rows(
+    path: Path, kind: type[_Value], query: str, parameters: Sequence[Any] = ()
+) -> Iterator[_Value]:
+    with reading(path) as connection:
+        yield from select(connection, kind, query, parameters)
