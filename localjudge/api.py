@@ -16,7 +16,7 @@ from localjudge.calibration import measure_judges
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.judging.judges import JudgeName
-from localjudge.judging.open_jury import JudgeNames
+from localjudge.judging.jury import JudgeNames
 from localjudge.judging.pair import judge_pair, plan_pair
 from localjudge.judging.plan import Data
 from localjudge.judging.settings import (

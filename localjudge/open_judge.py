@@ -20,12 +20,12 @@ from typing import Any, NoReturn, Self, Unpack
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
+from localjudge.judging.answers import AnswerMemory, earlier_answers
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import verdicts_with_evidence
 from localjudge.judging.job import open_job
-from localjudge.judging.jury import Jury
+from localjudge.judging.jury import JudgeNames, Jury, announce, use_jury
 from localjudge.judging.model_answers import ModelAnswers
-from localjudge.judging.open_jury import JudgeNames, announce, use_jury
 from localjudge.judging.plan import Data, Plan, plan
 from localjudge.judging.settings import (
     GivenSettings,
@@ -41,7 +41,6 @@ from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run import Output, Run, directory_for, progress_for
 from localjudge.run_directory.result_rows import Evaluation, ScoreRow, VerdictRow, score_rows
-from localjudge.run_directory.reuse import AnswerMemory, earlier_answers
 from localjudge.types import JudgeCard
 from localjudge.words import option
 

@@ -26,7 +26,7 @@ from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
-from localjudge.judging.open_jury import JudgeNames
+from localjudge.judging.jury import JudgeNames
 from localjudge.judging.plan import Data
 from localjudge.judging.settings import VerifySettings, takes_settings, without_defaults
 from localjudge.judging.verify import Verification, verify_run

@@ -17,7 +17,7 @@ from localjudge.analysis.comparison import Obstacle, RunComparison
 from localjudge.analysis.gate_decisions import Undecided
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
-from localjudge.judging.open_jury import JudgeNames
+from localjudge.judging.jury import JudgeNames
 from localjudge.judging.plan import Data
 from localjudge.judging.verify import PairVerification, Verification, verify_both
 from localjudge.labels.drawing import DrawingOptions

@@ -41,8 +41,7 @@ from localjudge.errors import InputError, OutOfResource, SampleError
 from localjudge.judge.probes import probe_tasks
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging import judges
-from localjudge.judging.jury import Jury
-from localjudge.judging.open_jury import use_jury
+from localjudge.judging.jury import Jury, use_jury
 from localjudge.judging.settings import RunSettings, checked
 from localjudge.metrics import catalog
 from localjudge.model_registry import ModelFile

@@ -20,7 +20,7 @@ from math import fsum
 from typing import Any
 
 from localjudge.errors import ArgumentTypeError, ArgumentValueError
-from localjudge.judging.open_jury import JudgeNames
+from localjudge.judging.jury import JudgeNames
 from localjudge.open_judge import Judge
 from localjudge.words import suggestion
 

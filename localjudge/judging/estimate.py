@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from localjudge.engine.protocol import Engine, count_workers, start_workers
-from localjudge.judging.answers import NoAnswers
+from localjudge.judging.answers import EarlierAnswers, NoAnswers, OtherRun, earlier_answers
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.job import Job, open_job
 from localjudge.judging.judges import SingleJudge
-from localjudge.judging.model_answers import ModelAnswers
+from localjudge.judging.model_answers import ModelAnswers, answers_of_jury
 from localjudge.judging.plan import Plan
 from localjudge.judging.questions import Wording, digest, distinct
 from localjudge.judging.settings import parse_time
@@ -32,7 +32,6 @@ from localjudge.judging.stopping import AimStatus, Stopping
 from localjudge.progress import count_with_progress
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.examination import with_examination
-from localjudge.run_directory.reuse import EarlierAnswers, OtherRun, earlier_answers
 from localjudge.run_directory.writing import refuse_unusable
 from localjudge.stats.interval import ratio_interval
 from localjudge.types import JudgeCard, Record, VerdictRequest
@@ -290,7 +289,11 @@ def _measure(
     if planned.settings.stops_by and (job.jury.is_single or only is None):
         stopping = Stopping(planned, job.baseline)
     with job.begun() as begun, suppress(_EnoughAnswers):
-        answers = ModelAnswers(job.jury, begun.store, planned, job.progress, earlier, only=only)
+        sources = (job.jury, begun.store, planned, job.progress, earlier)
+        if only is None:
+            answers = answers_of_jury(*sources)
+        else:
+            answers = ModelAnswers(*sources, only=only)
         answers.total = len(samples)
         if stopwatch is not None:
             answers.watch = stopwatch

@@ -20,12 +20,12 @@ from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import RunDirectoryError
 from localjudge.evidence import finder
+from localjudge.judging.answers import OtherRun, earlier_answers
 from localjudge.judging.data_report import NotedProgress, report_data
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import find_evidence
-from localjudge.judging.jury import Jury
-from localjudge.judging.model_answers import ModelAnswers
-from localjudge.judging.open_jury import JudgeNames, announce, use_jury
+from localjudge.judging.jury import JudgeNames, Jury, announce, use_jury
+from localjudge.judging.model_answers import ModelAnswers, answers_of_jury
 from localjudge.judging.plan import Plan, default_directory
 from localjudge.judging.settings import settings_with
 from localjudge.judging.stopping import Stopping, check_aims
@@ -39,7 +39,6 @@ from localjudge.run_directory.files import ResultFiles, read_manifest, rows_so_f
 from localjudge.run_directory.identity import JudgeIdentity, signature
 from localjudge.run_directory.label_rows import label_file, now
 from localjudge.run_directory.manifest import Manifest
-from localjudge.run_directory.reuse import OtherRun, earlier_answers
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import has_one_order
 from localjudge.run_directory.store import Store
@@ -135,7 +134,7 @@ class Job:
                     updated_versions[source.name] = source.versions
             begun.update_session(reused_versions=updated_versions)
             work_before = self.jury.stats
-            answers = ModelAnswers(self.jury, begun.store, self.plan, self.progress, earlier)
+            answers = answers_of_jury(self.jury, begun.store, self.plan, self.progress, earlier)
             if begun.stopping:
                 self._stop_early(begun.stopping, answers)
             self._drop_outdated_summary(begun)

@@ -1,69 +1,52 @@
-"""One judge, or several that make one verdict: opened one after the other.
+"""One judge, or several that make one verdict: opened one after the other, and reported.
+
+    name, path, engine or open jury ──use_jury──> Jury ──announce──> the run's signature
 
     judges ──open, close──> identities, names, scales ──> the run's signature
        └──open judge 1 ──answers──> store ──close──> open judge 2 ──answers──> store ──> verdicts
 
 No engine knows of a jury: verdicts are arithmetic on answers (`judging/answers.py`,
 `run_directory/jury.py`).
-
-A scale says how far apart the log odds of a judge are on the bundled labelled items. It belongs to
-the judge and its prompts, never to the data of a run. Bundled judges have theirs in the registry.
-Others are measured once, and remembered in LOCALJUDGE_HOME/scales.
 """
 
-import json
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
-from localjudge import model_registry, resources
-from localjudge.engine.protocol import EngineStats
+from localjudge import model_registry
+from localjudge.engine.cluster import joined
+from localjudge.engine.protocol import Engine, EngineStats
+from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError
-from localjudge.judge.probes import probes
-from localjudge.judge.wording import PromptWriter
-from localjudge.judging.judges import SingleJudge, wrap_engine
-from localjudge.judging.questions import answers_in_order
+from localjudge.judging.answers import AnswerMemory
+from localjudge.judging.judges import (
+    JudgeName,
+    SingleJudge,
+    announce_calibrations,
+    default_judge,
+    no_judge,
+    open_judge,
+    other_judges,
+    wrap_engine,
+)
+from localjudge.judging.scales import find_scales, scale_kind
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question, is_judged, list_special_tasks, list_tasks
 from localjudge.progress import Progress
-from localjudge.run_directory.identity import (
-    JudgeIdentity,
-    JuryMember,
-    PromptsIdentity,
-    find_registered_jury,
-    is_asked_as_registered,
-)
-from localjudge.run_directory.jury import (
-    KINDS,
-    SMALLEST_SCALE,
-    combine_by_scales,
-    compute_scale,
-    jury_card,
-)
+from localjudge.run_directory.identity import JudgeIdentity, JuryMember, find_registered_jury
+from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
 from localjudge.run_directory.request_keys import canonical_sha256
-from localjudge.run_directory.reuse import AnswerMemory
-from localjudge.types import (
-    Answer,
-    Attribution,
-    Combination,
-    JudgeCard,
-    ScaleKind,
-    Task,
-    VerdictRule,
-)
-from localjudge.words import numbered, roughly
+from localjudge.types import Combination, JudgeCard, ScaleKind, VerdictRule
+from localjudge.words import option
 
-_PASSAGES = 8
-"""Passages of twelve items: 64 statements and 32 items of relevance."""
-_MIN_ANSWERS = 8
-_TIMED = 2
-"""Items after which the time of the others is known."""
-_RELEVANCE = frozenset({"relevance_chunk", "relevance_sentence", "usefulness"})
+JudgeNames = JudgeName | Sequence[JudgeName]
+"""A judge, or several that make one verdict together."""
+_DIGITS = 8
 
 
 class Jury:
@@ -245,9 +228,9 @@ class Jury:
             if judge not in able:
                 continue
             if kind not in self._scales.get(number, {}):
-                open_judge = partial(self.open, number)
+                reopen = partial(self.open, number)
                 self._scales[number] = find_scales(
-                    judge.identity, judge.prompts, kind, open_judge, progress
+                    judge.identity, judge.prompts, kind, reopen, progress
                 )
             scales[judge.name] = self._scales[number][kind]
         return combine_by_scales(scales)
@@ -284,88 +267,133 @@ class Jury:
         return find_registered_jury(self.source, judges)
 
 
-def scale_kind(metric: Metric) -> ScaleKind:
-    """Return which scale a metric's questions have: relevance, or attribution.
+@contextmanager
+def use_jury(
+    judge: JudgeNames | Jury | None,
+    engine: Engine | None,
+    settings: RunSettings,
+    progress: Progress | None = None,
+    *,
+    keep_open: bool = False,
+) -> Iterator[Jury]:
+    """Open one judge or several, by default the bundled ones, and close them at the end.
 
-    A metric that does not say what it asks counts as attribution.
+    An open jury gets the prompts of these settings and stays open, as does an `engine`, which
+    replaces the model. Raises ModelError if a model cannot be found or used, InputError for an
+    invalid judge, the same judge twice, or a cluster with an engine of the caller.
     """
-    tasks = list_tasks([metric])
-    if tasks and tasks <= _RELEVANCE:
-        return "relevance"
-    return "attribution"
+    if isinstance(judge, Jury):
+        yield judge.with_settings(settings)
+    elif engine is not None:
+        if settings.ray is not None and not isinstance(engine, NoModel):
+            hint = "name a judge, or omit ray"
+            raise InputError("a cluster opens judges by name, and not an open engine", hint=hint)
+        yield Jury([wrap_engine(engine, settings)], settings)
+    else:
+        jury_name, names = _expand_jury(_list_names(judge))
+        with joined(settings.ray), ExitStack() as undo:
+            judges = _open_each(names, settings, progress, undo, keep_open=keep_open)
+            jury = Jury(judges, settings, name=jury_name, keep_open=keep_open, progress=progress)
+            if judge is None:
+                jury.advice = other_judges()
+            yield jury
 
 
-def find_scales(
-    engine: Mapping[str, Any],
-    prompts: PromptWriter,
-    kind: ScaleKind,
-    open_judge: Callable[[], SingleJudge],
-    progress: Progress,
-) -> Mapping[ScaleKind, float]:
-    """Return a judge's known scales, including this kind: registered, remembered, or measured now.
+def _list_names(judge: JudgeNames | None) -> list[str]:
+    """Return the names of the judges. Raises InputError for other values."""
+    if judge is None:
+        return [default_judge()]
+    names: list[object] = []
+    if isinstance(judge, str | Path):
+        names = [judge]
+    elif isinstance(judge, Sequence):
+        names = list(judge)
+    if not names or not all(isinstance(name, str | Path) for name in names):
+        raise no_judge(judge, "a judge must be a name or a path, or several of them")
+    return [str(name) for name in names]
 
-    `engine` is the identity of its engine. Raises InputError if it gives too few answers.
+
+def _expand_jury(names: list[str]) -> tuple[str | None, list[str]]:
+    """Return the name of a registered jury and its judges, or None and the same names."""
+    if len(names) > 1:
+        return None, names
+    jury = model_registry.registered_juries().get(names[0])
+    if jury is None:
+        return None, names
+    return jury.name, list(jury.judges)
+
+
+def _open_each(
+    names: Sequence[str],
+    settings: RunSettings,
+    progress: Progress | None,
+    undo: ExitStack,
+    *,
+    keep_open: bool,
+) -> list[SingleJudge]:
+    """Open each judge to identify it. The last one, the largest model, stays open.
+
+    With `keep_open`, all stay open.
     """
-    identity = PromptsIdentity(**prompts.identity)
-    registered = model_registry.registered_as(str(engine.get("model_sha256")))
-    if registered is not None and registered.profile is not None:
-        has_scale = kind in registered.scales
-        if has_scale and is_asked_as_registered(registered, identity):
-            return registered.scales
-    checksum = engine.get("model_sha256")
-    file: Path | None = None
-    if checksum:
-        key = canonical_sha256({"model_sha256": checksum, "judge": identity.answering})
-        file = resources.state_directory() / "scales" / f"{key}.json"
-    scales = _read_scales(file)
-    if kind not in scales:
-        scales[kind] = _measure_scale(open_judge(), kind, progress)
-        if file is not None:
-            resources.remember(file, json.dumps(scales, sort_keys=True))
-    return scales
+    judges: list[SingleJudge] = []
+    for name in sorted(names, key=_file_size):
+        if judges and not keep_open:
+            judges[-1].close()
+        judge = open_judge(name, settings, progress)
+        undo.callback(judge.close)
+        judges.append(judge)
+    identities: list[str] = []
+    for judge in judges:
+        identity = canonical_sha256({"engine": dict(judge.identity), **judge.prompts.identity})
+        if identity in identities:
+            hint = "name each judge once: two equal judges have the verdicts of one"
+            raise InputError(f"the judge {judge.name} is named twice", hint=hint)
+        identities.append(identity)
+    counts = Counter(judge.name for judge in judges)
+    for judge, identity in zip(judges, identities, strict=True):
+        if counts[judge.name] > 1:
+            checksum = str(judge.identity.get("model_sha256") or identity)
+            judge.name = f"{judge.name}-{checksum[:_DIGITS]}"
+    return judges
 
 
-def _measure_scale(judge: SingleJudge, kind: ScaleKind, progress: Progress) -> float:
-    """Ask a judge about the bundled items. Raises InputError if it gives too few answers."""
-    tasks: list[Task] = []
-    for probe in probes(_PASSAGES):
-        is_statement = isinstance(probe.task, Attribution)
-        if is_statement == (kind == "attribution") and judge.prompts.has_words_for(probe.task):
-            tasks.append(probe.task)
-    items = numbered(len(tasks), "bundled item")
-    progress.note(
-        f"measuring the scale of {judge.card.name} on {items} of {kind}, once on this machine",
-    )
-    progress.expect(len(tasks))
-    requests = judge.prompts.requests(tasks)
-    first = requests[:_TIMED]
-    others = requests[_TIMED:]
-    started = monotonic()
-    answers = answers_in_order(judge.engine, first, progress)
-    if others:
-        seconds = (monotonic() - started) / len(first) * len(others)
-        progress.note(f"this takes {roughly(seconds)}")
-        answers += answers_in_order(judge.engine, others, progress)
-    probabilities = [answer.p_yes for answer in answers if isinstance(answer, Answer)]
-    if len(probabilities) < _MIN_ANSWERS:
-        problem = f"the judge {judge.card.name} answered {len(probabilities)} of {items} of {kind}"
-        hint = "omit this judge, or register it with its scale (docs/judges.md)"
-        raise InputError(f"{problem}, so it has no scale", hint=hint)
-    return compute_scale(probabilities)
+def _file_size(source: str) -> int:
+    file = model_registry.locate(source)
+    if file is None or not file.is_file():
+        return 0
+    return file.stat().st_size
 
 
-def _read_scales(file: Path | None) -> dict[ScaleKind, float]:
-    """Return the remembered scales, without invalid ones."""
-    if file is None:
-        return {}
-    try:
-        values = json.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    scales: dict[ScaleKind, float] = {}
-    if isinstance(values, dict):
-        for kind in KINDS:
-            scale = values.get(kind)
-            if isinstance(scale, float) and SMALLEST_SCALE <= scale < math.inf:
-                scales[kind] = scale
-    return scales
+def announce(
+    jury: Jury, metrics: Sequence[Metric], settings: RunSettings, progress: Progress
+) -> JudgeIdentity:
+    """Report the judges and calibrations, and return their part of the signature.
+
+    Measures missing scales of a jury. Raises InputError for a metric that a judge cannot answer,
+    and for a calibration of another judge or question.
+    """
+    for line in jury.announcement.splitlines():
+        progress.note(line)
+    unanswerable: list[str] = []
+    for metric in metrics:
+        tasks = list_tasks([metric])
+        if all(judge.prompts.unsupported(tasks) for judge in jury.judges):
+            unanswerable.append(metric.name)
+    if unanswerable:
+        listed = ", ".join(unanswerable)
+        reasons = " and ".join(dict.fromkeys(judge.prompts.why_not_asked for judge in jury.judges))
+        judges = " and ".join(judge.card.name for judge in jury.judges)
+        message = f"the judge {judges} cannot answer the questions of {listed}: {reasons}"
+        raise InputError(
+            message, hint=f"name another model with {option('judge')}, or omit {listed}"
+        )
+    metrics_by_judges: dict[str, list[str]] = {}
+    for metric in metrics:
+        able = [judge.name for judge in jury.judges_for(metric)]
+        if len(able) < len(jury.judges) and list_tasks([metric]):
+            metrics_by_judges.setdefault(" and ".join(able), []).append(metric.name)
+    for judges, names in metrics_by_judges.items():
+        progress.note(f"judged by {judges} only: {', '.join(names)}")
+    identity = jury.identify(metrics, settings, progress)
+    announce_calibrations(identity, metrics, settings, progress)
+    return identity

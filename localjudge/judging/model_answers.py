@@ -2,33 +2,38 @@
 
     tasks ──wording──> questions ──store? other runs? memory?──> else the engine ──> replies
 
-Judges that are not in memory at the same time take turns: each answers all questions about the
-samples, and then the next one opens. A complete verdict may lead to more questions, so they take
-turns until none waits. Each judge has the same questions, keys and windows as alone.
+Judges that are not in memory at the same time take turns. Each judge of a jury has the same
+questions, keys and windows as alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
-from localjudge.engine.protocol import count_workers
-from localjudge.judging.answers import NOT_YET, Answers, Replies, Reply, select_tasks
+from localjudge.engine.protocol import Engine, count_workers
+from localjudge.judging.answers import (
+    NOT_YET,
+    AnswerMemory,
+    Answers,
+    EarlierAnswers,
+    Replies,
+    Reply,
+    select_tasks,
+)
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury
 from localjudge.judging.plan import Plan
 from localjudge.judging.questions import TaskRef, Wording, ask, distinct
 from localjudge.progress import Progress
 from localjudge.run_directory.request_keys import KeyedRequest
-from localjudge.run_directory.reuse import AnswerMemory, EarlierAnswers
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
 from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRequest
 
 
 class ModelAnswers(Answers):
-    """Answers by the judges of a jury. Known ones come from the store and the `earlier` sources.
+    """Answers by judges in memory. Known ones come from the store and the `earlier` sources.
 
     `watch` is called after each answer is stored. `only` is the number of the only judge to ask,
-    as if it were alone. `total` is the expected number of samples, for the progress. Without a
-    store, all models must be in memory.
+    as if it were alone. `total` is the expected number of samples, for the progress.
     """
 
     def __init__(
@@ -58,118 +63,69 @@ class ModelAnswers(Answers):
         self._sentences = settings.sentences
         self._language = settings.language
         self._earlier = earlier
-        self._asking: dict[int, Wording] = {}
-        """The judges that are asked now, by number."""
-        self._later: Sequence[int] = ()
-        """The judges whose turns come later."""
-        self._prepared: set[str] = set()
-        self._without_question: dict[AskedUnit, Verdict | NoAnswer] = {}
+        self._now = list(judges)
+        """Numbers of the judges that are asked now."""
+        self._wordings: dict[int, Wording] = {}
         self._expected = ExpectedQuestions()
         self._done = 0
-        self._take_turns = only is None and not jury.is_in_memory
-        if not self._take_turns:
-            self._asking = {number: self._open(number) for number in judges}
-
-    def _open(self, number: int) -> Wording:
-        return Wording(self._jury.open(number), self._sentences, self._language)
 
     @property
     def workers(self) -> int:
         """How many questions the judges that are asked now answer at the same time."""
         workers = 1
-        for number in self._asking:
+        for number in self._now:
             workers = max(workers, count_workers(self._jury.open(number).engine))
         return workers
 
-    def prepare(self, samples: Sequence[Sample]) -> bool:
-        """Let judges that take turns answer all questions about these samples.
+    def prepare(self, _samples: Sequence[Sample]) -> bool:
+        """Answer all questions about these samples now, unless judges in memory answer later.
 
-        Returns whether they are answered now. Judges in memory answer when a sample is evaluated.
+        Returns whether they are answered.
         """
-        if not self._take_turns:
-            return False
-        is_waiting = not all(sample.id in self._prepared for sample in samples)
-        while is_waiting:
-            order = self._jury.order
-            for turn, number in enumerate(order):
-                is_waiting = self._take_turn(number, samples, order[turn + 1 :])
-        self._prepared.update(sample.id for sample in samples)
-        return True
-
-    def _take_turn(self, number: int, samples: Sequence[Sample], later: Sequence[int]) -> bool:
-        """Let one judge answer, before the `later` ones.
-
-        Returns whether a verdict then waits for another judge.
-        """
-        self._asking = {number: self._open(number)}
-        self._later = later
-        self._expected.begin_judge()
-        self.progress.phase(self.judges[number])
-        self.total = len(samples)
-        self._done = 0
-        is_waiting = False
-        for evaluations in evaluate(samples, self._metrics, self, self._sentences):
-            for evaluation in evaluations:
-                if any(verdict.error == NOT_YET.error for verdict in evaluation.verdicts):
-                    is_waiting = True
-        self._asking = {}
-        return is_waiting
+        return False
 
     def begin(self, block: Sequence[Sample]) -> None:
-        """Let judges that take turns answer first, unless they did, and count the samples."""
-        if not self._asking:
-            self.prepare(block)
+        """Count the samples."""
         self._done += len(block)
         self._expected.share = 1.0
         if self._done < self.total:
             self._expected.share = self._done / self.total
 
     def replies(self, tasks: Sequence[TaskRef]) -> Replies:
-        """Ask the judges that are asked now. Those of the others are stored."""
+        """Ask the judges that are asked now."""
         replies: dict[AskedUnit, Reply] = {}
-        if self._take_turns and self._store is not None:
-            replies |= self._store.answers_about(dict.fromkeys(task.sample_id for task in tasks))
-            for task in tasks:
-                for number in self.judges:
-                    unit = task.asked(number)
-                    if unit in self._without_question:
-                        replies[unit] = self._without_question[unit]
-        for number in self._asking:
+        for number in self._now:
             replies |= self._ask(number, tasks)
         return replies
 
     def _ask(self, number: int, tasks: Sequence[TaskRef]) -> dict[AskedUnit, Reply]:
         """Return the replies of one judge: by known answers, and by the engine for the others."""
+        if number not in self._wordings:
+            judge = self._jury.open(number)
+            self._wordings[number] = Wording(judge, self._sentences, self._language)
+        wording = self._wordings[number]
         selected = select_tasks(tasks, number, self.judges, self.rule)
-        worded = self._asking[number].word(selected)
-        questions = distinct(worded)
+        worded = wording.word(selected)
+        replies: dict[AskedUnit, Reply] = {}
         windows_by_unit: dict[AskedUnit, list[AskedWindow]] = {}
-        without_question: dict[AskedUnit, Verdict | NoAnswer] = {}
         for task, words in zip(selected, worded, strict=True):
             unit = task.asked(number)
             if isinstance(words, tuple):
                 windows_by_unit[unit] = [AskedWindow(window, keyed.key) for keyed, window in words]
             else:
-                without_question[unit] = words
-        if self._take_turns:
-            later_tasks = 0
-            for later in self._later:
-                later_tasks += len(select_tasks(tasks, later, self.judges, self.rule))
-            self._expected.count_tasks(len(selected), later_tasks)
-            self._without_question |= without_question
-        answers = self._answer(number, questions, windows_by_unit)
-        replies: dict[AskedUnit, Reply] = {**without_question}
+                replies[unit] = words
+        answers = self._answer(wording.engine, distinct(worded), windows_by_unit)
         for unit, windows in windows_by_unit.items():
             replies[unit] = [window._replace(answer=answers[window.key]) for window in windows]
         return replies
 
     def _answer(
         self,
-        number: int,
+        engine: Engine,
         questions: Mapping[str, KeyedRequest],
         windows_by_unit: Mapping[AskedUnit, Sequence[AskedWindow]],
     ) -> dict[str, Answer | NoAnswer]:
-        """Return the known answers to the questions of one judge, and ask it the others."""
+        """Return the known answers to these questions, and let the engine answer the others."""
         answers: dict[str, Answer | NoAnswer] = {}
         if self._store:
             answers |= self._store.answers_to(questions)
@@ -192,7 +148,6 @@ class ModelAnswers(Answers):
             self._keep(key, answer)
             self.watch(requests[key])
 
-        engine = self._jury.open(number).engine
         return answers | ask(engine, requests, self.progress, on_answer=keep)
 
     def _keep(self, key: str, answer: Answer | NoAnswer) -> None:
@@ -201,6 +156,100 @@ class ModelAnswers(Answers):
         for source in self._earlier:
             if isinstance(source, AnswerMemory):
                 source.add(key, answer)
+
+
+class AnswersInTurns(ModelAnswers):
+    """Answers by judges that are not in memory at the same time, and so take turns.
+
+    Each judge answers all questions about some samples, and then the next one opens. A complete
+    verdict may lead to more questions, so they take turns until none waits.
+    """
+
+    def __init__(
+        self,
+        jury: Jury,
+        store: Store,
+        planned: Plan,
+        progress: Progress,
+        earlier: Sequence[EarlierAnswers],
+    ) -> None:
+        super().__init__(jury, store, planned, progress, earlier)
+        self._stored = store
+        self._now = []
+        self._later: Sequence[int] = ()
+        """The judges whose turns come later."""
+        self._prepared: set[str] = set()
+        self._without_question: dict[AskedUnit, Verdict | NoAnswer] = {}
+
+    def prepare(self, samples: Sequence[Sample]) -> bool:
+        """Let each judge answer all questions about these samples, unless they did."""
+        is_waiting = not all(sample.id in self._prepared for sample in samples)
+        while is_waiting:
+            order = self._jury.order
+            for turn, number in enumerate(order):
+                self._later = order[turn + 1 :]
+                is_waiting = self._take_turn(number, samples)
+        self._prepared.update(sample.id for sample in samples)
+        return True
+
+    def _take_turn(self, number: int, samples: Sequence[Sample]) -> bool:
+        """Let one judge answer. Returns whether a verdict then waits for another judge."""
+        self._jury.open(number)
+        self._now = [number]
+        self._expected.begin_judge()
+        self.progress.phase(self.judges[number])
+        self.total = len(samples)
+        self._done = 0
+        is_waiting = False
+        for evaluations in evaluate(samples, self._metrics, self, self._sentences):
+            for evaluation in evaluations:
+                if any(verdict.error == NOT_YET.error for verdict in evaluation.verdicts):
+                    is_waiting = True
+        self._now = []
+        self._wordings = {}
+        return is_waiting
+
+    def begin(self, block: Sequence[Sample]) -> None:
+        """Let all judges answer first, unless one has its turn, and count the samples."""
+        if not self._now:
+            self.prepare(block)
+        super().begin(block)
+
+    def replies(self, tasks: Sequence[TaskRef]) -> Replies:
+        """Ask the judge that has its turn. The answers of the others are stored."""
+        replies: dict[AskedUnit, Reply] = {}
+        replies |= self._stored.answers_about(dict.fromkeys(task.sample_id for task in tasks))
+        for task in tasks:
+            for number in self.judges:
+                unit = task.asked(number)
+                if unit in self._without_question:
+                    replies[unit] = self._without_question[unit]
+        return {**replies, **super().replies(tasks)}
+
+    def _ask(self, number: int, tasks: Sequence[TaskRef]) -> dict[AskedUnit, Reply]:
+        """Expect questions of the later judges, too, and keep results without a question."""
+        counts: list[int] = []
+        for judge in (number, *self._later):
+            counts.append(len(select_tasks(tasks, judge, self.judges, self.rule)))
+        self._expected.count_tasks(counts[0], sum(counts[1:]))
+        replies = super()._ask(number, tasks)
+        for unit, reply in replies.items():
+            if isinstance(reply, Verdict | NoAnswer):
+                self._without_question[unit] = reply
+        return replies
+
+
+def answers_of_jury(
+    jury: Jury,
+    store: Store,
+    planned: Plan,
+    progress: Progress,
+    earlier: Sequence[EarlierAnswers],
+) -> ModelAnswers:
+    """Return the answers of a jury, whose judges take turns unless all are in memory."""
+    if jury.is_in_memory:
+        return ModelAnswers(jury, store, planned, progress, earlier)
+    return AnswersInTurns(jury, store, planned, progress, earlier)
 
 
 class ExpectedQuestions:

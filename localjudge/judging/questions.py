@@ -64,7 +64,7 @@ class Wording:
         identity: Mapping[str, Any] | None = None,
     ) -> None:
         self._prompts = judge.prompts
-        self._engine = judge.engine
+        self.engine = judge.engine
         self._sentences = sentences
         self._language = language
         if identity is None:
@@ -98,8 +98,8 @@ class Wording:
         if letters is not None or all(map(self._surely_fits, requests)):
             return [((self.keys.keyed(request), None),) for request in requests]
         cut = Windows(
-            cost=lambda task: self._engine.length(self._prompts.request(task)),
-            capacity=self._prompts.window_capacity(self._engine.capacity),
+            cost=lambda task: self.engine.length(self._prompts.request(task)),
+            capacity=self._prompts.window_capacity(self.engine.capacity),
             sentences=self._sentences,
             overlap=self._prompts.overlap,
         )
@@ -118,8 +118,8 @@ class Wording:
         if self._surely_fits(request):
             return True
         try:
-            capacity = self._prompts.window_capacity(self._engine.capacity)
-            return self._engine.length(request) <= capacity
+            capacity = self._prompts.window_capacity(self.engine.capacity)
+            return self.engine.length(request) <= capacity
         except SampleError:
             return True
 
@@ -127,7 +127,7 @@ class Wording:
         """Compare bytes instead of tokens: a token has at least one byte."""
         size = sum(map(_count_bytes, request.path))
         size += len(request.path) + len(request.grammar.pattern) + request.grammar.reason_tokens
-        capacity = self._prompts.window_capacity(self._engine.capacity)
+        capacity = self._prompts.window_capacity(self.engine.capacity)
         return size + _ROOM_FOR_SPECIAL_TOKENS <= capacity
 
 

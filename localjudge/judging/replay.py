@@ -11,7 +11,6 @@ Metrics use the stored answers, so that they ask the same questions as in the ru
 
 from collections.abc import Iterable, Sequence
 
-from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.judging.answers import Replies, Reply, StoredAnswers, decide, select_tasks
 from localjudge.judging.evaluate import evaluate
@@ -77,8 +76,8 @@ class RepeatedAnswers(StoredAnswers):
         self._engines = run.manifest.judge.engines
         self._waiting = set(map(digest, drawn))
         self._asked: set[bytes] = set()
-        self._asking: tuple[int, Engine, Wording] | None = None
-        """Number, engine and wording of the judge that is asked now."""
+        self._asking: tuple[int, Wording] | None = None
+        """Number and wording of the judge that is asked now."""
         self._known: dict[AskedUnit, Reply] = {}
         """The replies about the current block."""
         self._without_question: dict[str, dict[AskedUnit, Reply]] = {}
@@ -113,7 +112,7 @@ class RepeatedAnswers(StoredAnswers):
                 self.progress.phase(judge.name)
             identity = self._engines[number]
             wording = Wording(judge, sentences, self.settings.language, identity=identity)
-            self._asking = number, judge.engine, wording
+            self._asking = number, wording
             for _ in evaluate(self.run.iter_samples(), self.metrics, self, sentences):
                 pass
             self._asking = None
@@ -151,9 +150,7 @@ class RepeatedAnswers(StoredAnswers):
             self._repeat_questions(tasks, *self._asking)
         return super().verdicts(tasks)
 
-    def _repeat_questions(
-        self, tasks: Sequence[TaskRef], number: int, engine: Engine, wording: Wording
-    ) -> None:
+    def _repeat_questions(self, tasks: Sequence[TaskRef], number: int, wording: Wording) -> None:
         """Compare the questions of one judge with the stored ones, and ask the drawn ones."""
         selected = select_tasks(tasks, number, self.judges, self.rule)
         worded = wording.word(selected)
@@ -163,7 +160,7 @@ class RepeatedAnswers(StoredAnswers):
         for key in stored:
             if digest(key) in self._waiting:
                 requests[key] = questions[key].request
-        for key, answer in ask(engine, requests, self.progress).items():
+        for key, answer in ask(wording.engine, requests, self.progress).items():
             if answer != stored[key]:
                 self.changed[key] = answer
         digests = set(map(digest, requests))

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.evaluate import evaluate
-from localjudge.judging.jury import Jury
-from localjudge.judging.open_jury import use_jury
+from localjudge.judging.jury import Jury, use_jury
 from localjudge.judging.plan import Data
 from localjudge.judging.replay import RepeatedAnswers, RowChange
 from localjudge.judging.stored_data import find_judges, read_run_settings

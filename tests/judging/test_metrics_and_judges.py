@@ -8,8 +8,7 @@ import pytest
 
 import localjudge
 from localjudge import InputError, Metric
-from localjudge.judging.jury import Jury
-from localjudge.judging.open_jury import announce, use_jury
+from localjudge.judging.jury import Jury, announce, use_jury
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.verify import verify_run
 from localjudge.metrics import catalog
