@@ -24,7 +24,7 @@ from localjudge.doctor.examine import examine
 from localjudge.doctor.inventory import inventory
 from localjudge.errors import InputError
 from localjudge.judging.settings import SETTINGS, CalibrateSettings, DoctorSettings
-from localjudge.labels.recommended_uses import admit_by_labels
+from localjudge.labels.judge_figures import admit_by_labels
 from localjudge.report.judge_views import calibrations_view, check_view, conclusion_view, model_list
 from localjudge.report.terminal import put, show
 from localjudge.run_directory.calibration import Calibration, calibration_file

@@ -15,7 +15,7 @@ from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.cli.pair import name_sides, open_comparison, show_pair
 from localjudge.errors import InputError
-from localjudge.labels.labelled_statements import (
+from localjudge.labels.run_labels import (
     disagreements,
     disputed_statements,
     values_with_labels,

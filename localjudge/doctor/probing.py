@@ -4,7 +4,7 @@
                 minimal pairs, order of chunks (attribution only)
                 relevance: AUC, balanced accuracy, bias, calibration
                 answers: the same, and pairs of a good and a poor answer
-            ──> rules of localjudge.labels.recommended_uses ──> ranking, means, thresholds
+            ──> rules of localjudge.labels.judge_figures ──> ranking, means, thresholds
 
 Intervals are clustered by passage, those of answers by question. A judge has no recommended use if
 it fails the plain cases, or if valid answers get less than half of its probability.
@@ -39,7 +39,7 @@ from localjudge.judge.probes import (
     rearranged,
 )
 from localjudge.judge.wording import PromptWriter
-from localjudge.labels.recommended_uses import (
+from localjudge.labels.judge_figures import (
     MAX_ORDER_FLIP_RATE,
     MIN_AUC,
     MIN_PAIR_SENSITIVITY,

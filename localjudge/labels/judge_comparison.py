@@ -18,9 +18,8 @@ from itertools import combinations
 import numpy as np
 
 from localjudge.errors import DataError
-from localjudge.labels.judge_figures import judge_figures
+from localjudge.labels.judge_figures import admit_by_labels, judge_figures
 from localjudge.labels.labelled_runs import JudgeAnswers, LabelledQuestion
-from localjudge.labels.recommended_uses import admit_by_labels
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import Calibration, LabelsUsed
 from localjudge.run_directory.jury import jury_card, log_odds

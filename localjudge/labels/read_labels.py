@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localjudge.errors import DataError, InputError
-from localjudge.labels.annotator_agreement import shorten_name
-from localjudge.labels.decisions import Decisions
+from localjudge.labels.decisions import Decisions, shorten_name
 from localjudge.labels.label_sheet import SheetLabel, is_whole, read_sheet
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.match_sheet import decision_values, list_places, match_sheet

@@ -1,19 +1,21 @@
-"""The human labels of a run: annotators, times, agreement, and its means corrected by them."""
+"""The human labels of a run: annotators, times, agreement, means corrected by them, statements."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
 from localjudge.errors import InputError
-from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean, correct_mean
-from localjudge.labels.decisions import seconds_a_label
+from localjudge.labels.decisions import Agreement, Decisions, seconds_a_label
 from localjudge.labels.matched_labels import match_labels
+from localjudge.labels.units import unit_frames
 from localjudge.run_directory.files import describe_altered_labels
-from localjudge.run_directory.label_rows import LabelRow, stored_labels
+from localjudge.run_directory.label_rows import LabelRow, VerdictId, stored_labels
+from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord, as_run, cached_by_run
-from localjudge.types import Record
+from localjudge.types import Label, Record
 from localjudge.words import numbered, option_name
 
 _COUNTED = ("counts", "evidence_use", "own_labels", "passed_over")
@@ -171,3 +173,169 @@ def how_to_label(run: RunRecord) -> str:
             effect = "to judge all samples"
         resume = f"run the same command without {option_name('until')} {effect}"
     return f"{resume}; for fewer samples, use {option_name('sample')} or {option_name('budget')}"
+
+
+class LabelledStatement(Record):
+    """A labelled statement, with its first verdict.
+
+    `answers` are the annotators' labels, None for "cannot tell". `human` is the label that counts:
+    the adjudicator's, else the label that all annotators gave, or None while they differ.
+    """
+
+    sample_id: str
+    metric: str
+    position: int
+    text: str
+    answers: dict[str, Label | None]
+    human: Label | None
+    adjudicator: str | None = None
+
+    @property
+    def answers_line(self) -> str:
+        """All answers, such as `ann 1, bob 0`."""
+        answers = []
+        for name, label in self.answers.items():
+            if label is None:
+                answers.append(f"{name} ?")
+            else:
+                answers.append(f"{name} {label}")
+        return ", ".join(answers)
+
+    @property
+    def label_line(self) -> str:
+        """The label that counts, such as `1 by ann, bob`, or `no` while annotators differ."""
+        if self.human is None:
+            return "no"
+        return f"{self.human} by {self.adjudicator or self.annotators}"
+
+    @property
+    def annotators(self) -> str:
+        """Names of the annotators with a label, and the adjudicator."""
+        names = [name for name, label in self.answers.items() if label is not None]
+        if self.adjudicator and self.adjudicator not in names:
+            names.append(self.adjudicator)
+        return ", ".join(names)
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether two annotators gave different labels, settled by now or not."""
+        labels = {label for label in self.answers.values() if label is not None}
+        return len(labels) > 1
+
+    def contradicts(self, row: VerdictRow) -> bool:
+        """Return whether the label that counts differs from the judge's verdict.
+
+        A verdict without a probability is not by a judge.
+        """
+        if self.human is None or row.label is None or row.p_yes is None:
+            return False
+        return row.label != self.human
+
+    def remark_on(self, row: VerdictRow) -> str:
+        """Return the human label, such as `differs from human label 0 by ann, bob`."""
+        if self.human is None:
+            return f"annotators differ: {self.answers_line}"
+        label = f"human label {self.label_line}"
+        if self.contradicts(row):
+            return f"differs from {label}"
+        return label
+
+
+def with_labels(
+    run: RunRecord,
+    rows: Iterable[VerdictRow],
+    labelled: Mapping[VerdictId, LabelledStatement] | None = None,
+) -> Iterator[tuple[VerdictRow, LabelledStatement | None]]:
+    """Yield these verdicts of a run with their labelled statements, if they have one.
+
+    The labels are by default from the run directory.
+    """
+    if labelled is None:
+        labelled = labelled_statements(run)
+    for row in rows:
+        yield row, labelled.get(VerdictId(row.sample_id, row.metric, row.position or 0))
+
+
+def values_with_labels(row: VerdictRow, statement: LabelledStatement | None) -> dict[str, Any]:
+    """Return the verdict with the columns `human` and `annotators`, None without a label."""
+    values = {**vars(row), "human": None, "annotators": None}
+    del values["evidence"]
+    if statement:
+        values["human"] = statement.human
+        values["annotators"] = statement.annotators
+    return values
+
+
+def measure_certainty(run: RunRecord, row: VerdictRow) -> float:
+    """Return how far the probability of a verdict is from the threshold, 0 without one."""
+    if row.p_yes is None:
+        return 0.0
+    return abs(row.p_yes - run.summary.threshold_of(row.metric))
+
+
+def disagreements(
+    run: RunRecord, metrics: Collection[str]
+) -> list[tuple[VerdictRow, LabelledStatement]]:
+    """Return the verdicts of these metrics that differ from their human label, the surest first."""
+    differing: list[tuple[VerdictRow, LabelledStatement]] = []
+    for row, statement in with_labels(run, run.iter_verdicts()):
+        if row.metric in metrics and statement and statement.contradicts(row):
+            differing.append((row, statement))
+    return sorted(differing, key=lambda verdict: -measure_certainty(run, verdict[0]))
+
+
+def labelled_statements(run: RunRecord) -> Mapping[VerdictId, LabelledStatement]:
+    """Return the labelled statements by verdict. An unfinished run has none.
+
+    Raises RunDirectoryError for an invalid label.
+    """
+    if run.so_far is not None:
+        return {}
+    rows = stored_labels(run.directory)
+    if not rows:
+        return {}
+    return _statements(run, tuple(rows))
+
+
+@cached_by_run
+def _statements(
+    run: RunRecord, rows: tuple[LabelRow, ...]
+) -> Mapping[VerdictId, LabelledStatement]:
+    decisions = Decisions(rows)
+    texts = {row.key: row.text for row in rows}
+    by_key: dict[str, LabelledStatement] = {}
+    by_verdict: dict[VerdictId, LabelledStatement] = {}
+    for frame in unit_frames(run).values():
+        for key, indices in frame.by_key.items():
+            if key not in decisions.human:
+                continue
+            if key not in by_key:
+                by_key[key] = _statement(key, texts[key], frame.verdict_ids[indices[0]], decisions)
+            for index in indices:
+                by_verdict[frame.verdict_ids[index]] = by_key[key]
+    return by_verdict
+
+
+def _statement(key: str, text: str, first: VerdictId, decisions: Decisions) -> LabelledStatement:
+    adjudicator, label = decisions.settled.get(key, (None, decisions.human[key]))
+    human: Label | None = None  # while annotators differ, the label is between 0 and 1
+    if label == 0:
+        human = 0
+    elif label == 1:
+        human = 1
+    return LabelledStatement(
+        **first._asdict(),
+        text=text,
+        answers=decisions.answers.get(key, {}),
+        human=human,
+        adjudicator=adjudicator,
+    )
+
+
+def disputed_statements(run: RunRecord, metrics: Collection[str]) -> list[LabelledStatement]:
+    """Return the statements of these metrics with different labels, in the order of the run."""
+    disputed: dict[int, LabelledStatement] = {}
+    for verdict_id, statement in labelled_statements(run).items():
+        if verdict_id.metric in metrics and statement.is_disputed:
+            disputed[id(statement)] = statement  # the same statement has several verdicts
+    return list(disputed.values())

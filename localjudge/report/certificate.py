@@ -18,7 +18,7 @@ from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import Alteration, Reason, alterations
 from localjudge.labels.corrected_mean import quote_mean
-from localjudge.labels.labelled_statements import disputed_statements
+from localjudge.labels.run_labels import disputed_statements
 from localjudge.metrics.catalog import get_question
 from localjudge.report.certificate_text import (
     count_labels,

@@ -5,8 +5,8 @@ from typing import Any
 
 from localjudge import model_registry
 from localjudge.judging.verify_files import Alteration
-from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.decisions import Agreement
 from localjudge.labels.labelled_units import SMALLEST_SHOWN, EvidenceUse, LabelCounts
 from localjudge.labels.run_labels import RunLabels
 from localjudge.report.messages import Messages

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from localjudge.errors import RunDirectoryError
-from localjudge.labels.labelled_statements import values_with_labels, with_labels
+from localjudge.labels.run_labels import values_with_labels, with_labels
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import has_one_order, iter_scored_samples

@@ -26,8 +26,7 @@ from localjudge.analysis.gate_decisions import Undecided
 from localjudge.analysis.slices import slices
 from localjudge.errors import LocaljudgeError
 from localjudge.judging.verify import REPORT, ReportCheck
-from localjudge.labels.labelled_statements import labelled_statements
-from localjudge.labels.run_labels import read_run_labels
+from localjudge.labels.run_labels import labelled_statements, read_run_labels
 from localjudge.metrics import catalog
 from localjudge.report.evidence_views import (
     ACCURACY,

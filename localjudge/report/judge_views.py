@@ -8,7 +8,7 @@ from rich.text import Text
 
 from localjudge.doctor.check_result import ADMISSION, CheckResult, Diagnosis
 from localjudge.doctor.inventory import Inventory, ListedJury, ListedModel
-from localjudge.labels.recommended_uses import recommendation
+from localjudge.labels.judge_figures import recommendation
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.calibration import Calibration, Figure, LabelsUsed
 from localjudge.run_directory.examination import name_task

@@ -16,8 +16,7 @@ from localjudge.analysis.comparison import RunComparison
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import Gate, parse_gate
 from localjudge.analysis.pooled import pooled_shares
-from localjudge.labels.labelled_statements import disputed_statements
-from localjudge.labels.run_labels import how_to_label
+from localjudge.labels.run_labels import disputed_statements, how_to_label
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.comparison_views import (

@@ -16,7 +16,7 @@ from typing import Any
 
 from localjudge.analysis.pairing import ComparedRun, pair_samples, sample_keys, unit_changes
 from localjudge.errors import RunDirectoryError
-from localjudge.labels.labelled_statements import (
+from localjudge.labels.run_labels import (
     LabelledStatement,
     labelled_statements,
     measure_certainty,

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from rich.text import Text
 
 from localjudge.errors import InputError
-from localjudge.labels.labelled_statements import with_labels
+from localjudge.labels.run_labels import with_labels
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.evidence_views import (

@@ -11,9 +11,9 @@ from localjudge import InputError, Run
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelled_runs import read_labelled_runs
-from localjudge.labels.labelled_statements import labelled_statements
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead
+from localjudge.labels.run_labels import labelled_statements
 from localjudge.progress import Progress
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from tests.analysis.conftest import JudgedRun, label, label_words, written

@@ -4,7 +4,7 @@ import gc
 from typing import Any
 
 import localjudge
-from localjudge.labels.labelled_statements import labelled_statements
+from localjudge.labels.run_labels import labelled_statements
 from localjudge.run_directory.run_record import RunRecord, cached_by_run
 from tests.analysis.conftest import label
 from tests.analysis.labelled_runs import METRIC

@@ -21,7 +21,7 @@ from localjudge.judge.probes import (
     rearranged,
 )
 from localjudge.judge.wording import PromptWriter
-from localjudge.labels.recommended_uses import Skill
+from localjudge.labels.judge_figures import Skill
 from localjudge.metrics import Task
 from localjudge.stats.interval import Mean
 from localjudge.types import Answer, Use
