@@ -22,7 +22,7 @@ from localjudge.analysis.check import Check, check
 from localjudge.analysis.compare import MOVED_SAMPLES, compare
 from localjudge.analysis.comparison import Obstacle, RunComparison
 from localjudge.analysis.gate_decisions import Undecided
-from localjudge.analysis.pooled import PooledShare, pooled_shares
+from localjudge.analysis.slices import PooledShare, pooled_shares
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError

@@ -1,4 +1,6 @@
-"""What a comparison of two runs finds, as values: `localjudge.analysis.compare` computes them.
+"""What a comparison of two runs finds, as values, and what may be said about a difference.
+
+`localjudge.analysis.compare` computes the values:
 
 RunComparison ── samples: SharedSamples      how many pairs, by which key
     │         ── judge_changes               what differs in the judges
@@ -7,6 +9,15 @@ RunComparison ── samples: SharedSamples      how many pairs, by which key
     │                         ── verdicts    statements that changed
     │                         └─ moved       samples that changed most
     └── by: SlicedChanges ── ComparedSlice ── SliceChange
+
+The outcome of a difference:
+
+better, worse    the whole interval is on one side of 0, corrected by labels where a judge is
+                 involved
+undecided        it contains 0, or labels are too few or have gaps
+judge only       no labels correct the judge, which may reverse the order of two systems
+not comparable   the judges, questions or references differ
+no scores        no sample has a score in both runs
 """
 
 from typing import Literal
@@ -17,7 +28,7 @@ from localjudge.labels.labelled_units import LabelCounts, are_too_many
 from localjudge.metrics import catalog
 from localjudge.run_directory.differences import Difference, judges_differ, only_rounds
 from localjudge.stats.interval import Mean, NoMean
-from localjudge.stats.planned_looks import MIN_PLANNED_LABELS
+from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS
 from localjudge.types import JudgeCard, Record
 from localjudge.words import numbered
 
@@ -26,6 +37,11 @@ Obstacle = Literal["judges", "questions"]
 
 The judges are others, or the questions or references of paired samples are.
 """
+_STATEMENTS = ("segmenter.", "metrics.")
+"""Parts of a judge's identity that decide what is judged."""
+Outcome = Literal[
+    "better", "worse", "undecided", "judge only", "not comparable", "no scores", "equal"
+]
 
 
 class ScoreChanges(Record):
@@ -386,5 +402,31 @@ class RunComparison(Record):
         return obstacles
 
 
-_STATEMENTS = ("segmenter.", "metrics.")
-"""Parts of a judge's identity that decide what is judged."""
+def decide_difference(comparison: RunComparison, name: str) -> Outcome:
+    """Return the outcome for a metric."""
+    change = comparison.metrics[name]
+    obstacles = comparison.obstacles(name)
+    quoted = change.quoted
+    outcome: Outcome = "undecided"
+    if change.scores is None:
+        outcome = "no scores"
+    elif obstacles:
+        outcome = "not comparable"
+    elif change.is_equal:
+        outcome = "equal"
+    elif isinstance(quoted, NoMean):
+        return outcome
+    elif quoted.basis == "judge" and catalog.is_judged(name):
+        outcome = "judge only"
+    elif quoted.excludes_zero and not (change.headline and change.headline.has_gaps):
+        outcome = "worse"
+        if (quoted.low > 0) != catalog.lower_is_better(name):
+            outcome = "better"
+    return outcome
+
+
+def can_be_corrected(name: str, change: MetricChange) -> bool:
+    """Return whether labels can correct the difference."""
+    if change.scores is None or not catalog.is_judged(name):
+        return False
+    return change.corrected is None or change.corrected.remark != NO_SHARE

@@ -36,7 +36,7 @@ from localjudge.stats.corrected import (
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Mean
 from localjudge.stats.paired import paired_difference
-from localjudge.stats.planned_looks import MIN_PLANNED_LABELS, Look, look_at
+from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.words import call, numbered
 
 Clusters = Mapping[str, int]

@@ -22,6 +22,7 @@ from typing import Literal
 from localjudge.analysis.comparison import (
     ComparedSlice,
     CorrectedDifference,
+    MetricChange,
     Obstacle,
     RunComparison,
     SliceChange,
@@ -33,7 +34,7 @@ from localjudge.labels.decisions import SECONDS_A_LABEL
 from localjudge.labels.run_labels import RunLabels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary, allowed_failures
-from localjudge.stats.interval import Mean
+from localjudge.stats.interval import Mean, NoMean
 from localjudge.stats.paired import GateOutcome, decide, labels_needed, samples_to_decide
 from localjudge.types import Record
 from localjudge.words import numbered, option, signed_difference, three_digits
@@ -294,6 +295,19 @@ def count_labels_to_decide(
     if half_width is not None and abs(mean.mean - threshold) > half_width:
         return corrected.statements  # with labels of all, the interval is an ordinary one
     return None
+
+
+def count_missing_labels(change: MetricChange) -> int | None:
+    """Return how many more labels would decide the difference, None if it is or none would."""
+    quoted = change.quoted
+    judge = change.by_judge
+    labels = change.headline
+    if isinstance(quoted, NoMean) or judge is None or labels is None or quoted.excludes_zero:
+        return None
+    needed = count_labels_to_decide(0, quoted, judge, labels)
+    if needed is None:
+        return None
+    return max(1, needed - labels.labelled)
 
 
 def _list_warnings(labels: RunLabels | None) -> Sequence[str]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from localjudge.analysis.compare import compare, join_statements
-from localjudge.analysis.comparison import MetricChange, RunComparison
-from localjudge.analysis.difference_outcome import count_missing_labels, decide_difference
+from localjudge.analysis.comparison import MetricChange, RunComparison, decide_difference
+from localjudge.analysis.gate_decisions import count_missing_labels
 from localjudge.cli.command import progress_shown
 from localjudge.cli.main import ExitCode
 from localjudge.cli.start_answers import StartFolder, select_settings

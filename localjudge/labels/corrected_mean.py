@@ -7,7 +7,7 @@
 Labels correct a mean only if they were drawn from the statements of the run. If annotators
 contradict each other, the mean is corrected once per annotator, and the interval covers all. Two
 drawings are combined in proportion to their labels. Labels count at planned numbers only
-(`localjudge.stats.planned_looks`). If every statement has a label, the mean is the one of the
+(`localjudge.stats.repeated_looks`). If every statement has a label, the mean is the one of the
 labels.
 """
 

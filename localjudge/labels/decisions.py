@@ -50,6 +50,74 @@ _MAX_PAIRS = 5
 """Most pairs of annotators in a text: those with the most common statements."""
 
 
+class PairAgreement(Record):
+    """Share of equal labels of two annotators, and Cohen's kappa, if defined."""
+
+    annotators: tuple[str, str]
+    statements: int
+    share: float
+    kappa: float | None
+
+    @property
+    def line(self) -> str:
+        names = " and ".join(map(shorten_name, self.annotators))
+        statements = numbered(self.statements, "statement")
+        line = f"{names}: {percent(self.share)} % agreement on {statements}"
+        if self.kappa is None:
+            return line
+        return f"{line}, Cohen's kappa {three_digits(self.kappa)}"
+
+
+class Agreement(Record):
+    """Agreement of annotators on statements with two or more labels.
+
+    `share` is the mean share of equal pairs of labels. `alpha` is Krippendorff's, if defined.
+    Adjudicated labels are left out; they settle `settled` of the `disputed` statements.
+    """
+
+    statements: int
+    share: float
+    alpha: float | None
+    disputed: int
+    settled: int = 0
+    pairs: tuple[PairAgreement, ...]
+
+    @property
+    def unsettled(self) -> int:
+        return self.disputed - self.settled
+
+    @property
+    def is_too_low(self) -> bool:
+        """Whether too few labels agree, and disputes are unsettled."""
+        is_low = self.statements >= MIN_SHARED and self.share < MIN_AGREEMENT
+        return is_low and self.unsettled > 0
+
+    @property
+    def lines(self) -> list[str]:
+        statements = numbered(self.statements, "statement")
+        summary = f"{statements} with several labels: {percent(self.share)} % agreement"
+        if self.alpha is not None:
+            summary += f", Krippendorff's alpha {three_digits(self.alpha)}"
+        lines = [summary]
+        lines += [pair.line for pair in self.pairs[:_MAX_PAIRS]]
+        if len(self.pairs) > _MAX_PAIRS:
+            others = numbered(len(self.pairs) - _MAX_PAIRS, "more pair")
+            lines.append(f"and {others} of annotators")
+        if self.settled:
+            disputed = numbered(self.disputed, "disputed statement")
+            lines.append(f"{self.settled:,} of {disputed} settled by adjudication")
+        return lines
+
+    @property
+    def request(self) -> str:
+        disputed = numbered(self.unsettled, "disputed statement")
+        return (
+            f"annotators agree on {percent(self.share)} % of {self.statements:,} statements with "
+            f"several labels, less than {percent(MIN_AGREEMENT)} %: settle the {disputed} first: "
+            "`localjudge label RUN --disputed`"
+        )
+
+
 class Decisions:
     """The latest decision of each annotator on each statement.
 
@@ -258,74 +326,6 @@ def shorten_name(annotator: str) -> str:
     if len(annotator) > _MAX_NAME:
         annotator = f"{annotator[: _MAX_NAME - 3]}..."
     return printable(annotator)
-
-
-class PairAgreement(Record):
-    """Share of equal labels of two annotators, and Cohen's kappa, if defined."""
-
-    annotators: tuple[str, str]
-    statements: int
-    share: float
-    kappa: float | None
-
-    @property
-    def line(self) -> str:
-        names = " and ".join(map(shorten_name, self.annotators))
-        statements = numbered(self.statements, "statement")
-        line = f"{names}: {percent(self.share)} % agreement on {statements}"
-        if self.kappa is None:
-            return line
-        return f"{line}, Cohen's kappa {three_digits(self.kappa)}"
-
-
-class Agreement(Record):
-    """Agreement of annotators on statements with two or more labels.
-
-    `share` is the mean share of equal pairs of labels. `alpha` is Krippendorff's, if defined.
-    Adjudicated labels are left out; they settle `settled` of the `disputed` statements.
-    """
-
-    statements: int
-    share: float
-    alpha: float | None
-    disputed: int
-    settled: int = 0
-    pairs: tuple[PairAgreement, ...]
-
-    @property
-    def unsettled(self) -> int:
-        return self.disputed - self.settled
-
-    @property
-    def is_too_low(self) -> bool:
-        """Whether too few labels agree, and disputes are unsettled."""
-        is_low = self.statements >= MIN_SHARED and self.share < MIN_AGREEMENT
-        return is_low and self.unsettled > 0
-
-    @property
-    def lines(self) -> list[str]:
-        statements = numbered(self.statements, "statement")
-        summary = f"{statements} with several labels: {percent(self.share)} % agreement"
-        if self.alpha is not None:
-            summary += f", Krippendorff's alpha {three_digits(self.alpha)}"
-        lines = [summary]
-        lines += [pair.line for pair in self.pairs[:_MAX_PAIRS]]
-        if len(self.pairs) > _MAX_PAIRS:
-            others = numbered(len(self.pairs) - _MAX_PAIRS, "more pair")
-            lines.append(f"and {others} of annotators")
-        if self.settled:
-            disputed = numbered(self.disputed, "disputed statement")
-            lines.append(f"{self.settled:,} of {disputed} settled by adjudication")
-        return lines
-
-    @property
-    def request(self) -> str:
-        disputed = numbered(self.unsettled, "disputed statement")
-        return (
-            f"annotators agree on {percent(self.share)} % of {self.statements:,} statements with "
-            f"several labels, less than {percent(MIN_AGREEMENT)} %: settle the {disputed} first: "
-            "`localjudge label RUN --disputed`"
-        )
 
 
 def compute_agreement(

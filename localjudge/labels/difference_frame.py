@@ -18,7 +18,7 @@ from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import JudgedUnits, drawing_sizes
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Floats
-from localjudge.stats.planned_looks import MIN_PLANNED_LABELS
+from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS
 
 _POWER = 0.8
 _NO_WEIGHT = 1e-12

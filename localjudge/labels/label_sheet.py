@@ -15,7 +15,12 @@ between >>> and <<<. A sheet with the closest sentences has them in the column `
 
 The reader also accepts what spreadsheets save: other separators and encodings, columns in another
 order, rows and columns without text, and records without their last empty cells. It skips rows
-without a label_id and a label, such as the instruction.
+without a label_id and a label, such as the instruction. A label is 1 or 0, yes or no in several
+languages, or a spreadsheet's version of them:
+
+    1     1   1.0   1,00   TRUE   WAHR    VRAI  VERO    y  yes  ja    oui  si   sí  sì  tak  sim  да
+    0     0   0.0   0,00   FALSE  FALSCH  FAUX  FALSO   n  no   nein  non  nee  nie  não  нет
+    None  empty   ?   -
 """
 
 import csv
@@ -23,6 +28,7 @@ import io
 import logging
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -33,7 +39,6 @@ from localjudge.dataset.formats import read
 from localjudge.dataset.rows import Problem, Problems, RawRow, check_id, describe, shown
 from localjudge.dataset.sources import Source, shown_name
 from localjudge.errors import DataError, InputError
-from localjudge.labels.human_label import HUMAN, LABEL_FORM, is_undecidable, parse_label
 from localjudge.resources import write_output
 from localjudge.run_directory.label_rows import EvidenceSeen
 from localjudge.run_directory.result_rows import json_line
@@ -42,6 +47,7 @@ from localjudge.types import Label
 from localjudge.words import escape_formula, numbered, option
 
 ENDINGS = (".jsonl", ".csv")
+HUMAN = "human"
 
 SheetRow = dict[str, Any]
 """Values by column, with the same columns in each row.
@@ -73,6 +79,18 @@ _MAX_NAMES = 20
 _LABEL_ID = re.compile("[0-9a-f]{32}")
 _NOT_UTF8 = re.compile("[\udc80-\udcff]+")
 """Bytes that are not UTF-8, as decoded by `Source`."""
+LABEL_FORM = "1 or 0 (also true and false, yes and no, in several languages), or an empty cell"
+_NUMBER = re.compile(r"([01])(?:[.,]0+)?")
+_LABELS: dict[str, Label | None] = {
+    **dict.fromkeys(("y", "yes", "ja", "oui", "si", "sí", "sì", "tak", "sim", "да"), 1),
+    **dict.fromkeys(
+        ("true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "prawda", "истина"),
+        1,
+    ),
+    **dict.fromkeys(("n", "no", "nein", "non", "nee", "nie", "não", "нет"), 0),
+    **dict.fromkeys(("false", "falsch", "faux", "falso", "onwaar", "fałsz", "ложь"), 0),
+    **dict.fromkeys(("", "?", "-"), None),
+}
 
 
 class SheetLabel(NamedTuple):
@@ -375,3 +393,26 @@ def _read_cell(value: Any) -> Any:
     return _NOT_UTF8.sub(
         lambda match: match[0].encode(errors="surrogateescape").decode("cp1252", "replace"), value
     )
+
+
+def is_undecidable(value: Any) -> bool:
+    """Return whether a cell or JSON value says that the annotator cannot tell: `?`."""
+    return isinstance(value, str) and unicodedata.normalize("NFKC", value).strip() == "?"
+
+
+def parse_label(value: Any) -> Label | None:
+    """Parse the label in a cell or JSON value, None if unlabelled. Raises ValueError otherwise."""
+    if isinstance(value, str):
+        word = unicodedata.normalize("NFKC", value).strip().casefold()
+        if word in _LABELS:
+            return _LABELS[word]
+        number = _NUMBER.fullmatch(word)
+        if number:
+            value = int(number[1])
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, int | float) and value == 1:
+        return 1
+    if isinstance(value, int | float) and value == 0:
+        return 0
+    raise ValueError(f"not a label: {value!r:.40}")

@@ -14,7 +14,7 @@ from localjudge.dataset.formats import read
 from localjudge.dataset.rows import Problem, Problems, RawRow, check_text, describe, shown
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError
-from localjudge.labels.human_label import LABEL_FORM, parse_label
+from localjudge.labels.label_sheet import LABEL_FORM, parse_label
 from localjudge.types import Label
 
 LabelShape = Literal["attribution", "relevance"]

@@ -32,7 +32,7 @@ from localjudge.stats.corrected import (
     strata_by_score,
 )
 from localjudge.stats.interval import Mean, mean_interval, share_interval
-from localjudge.stats.planned_looks import MIN_PLANNED_LABELS, Look, look_at
+from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.types import Record
 from localjudge.words import numbered, three_digits
 

@@ -43,7 +43,7 @@ from localjudge.run_directory.label_rows import (
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.corrected import MIN_CLUSTERS
 from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
-from localjudge.stats.planned_looks import MIN_PLANNED_LABELS, look_at
+from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS, look_at
 from localjudge.types import Label
 from localjudge.words import numbered, option, option_name
 
@@ -302,7 +302,7 @@ def _slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_
     As many labels go to each slice of enough samples, and to all smaller ones together. The width
     is the one of n labels without a judge at a share of one half, 2 t 0.5 / sqrt(n). The first
     labels of a run are planned, so their intervals are ordinary ones; for later labels the last
-    look (`stats.planned_looks`) counts.
+    look (`stats.repeated_looks`) counts.
     """
     slices = 0
     statements = 0

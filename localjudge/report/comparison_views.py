@@ -17,8 +17,7 @@ from localjudge.analysis.comparison import (
     SliceChange,
     SlicedChanges,
 )
-from localjudge.analysis.difference_outcome import count_missing_labels
-from localjudge.analysis.gate_decisions import GateDecision
+from localjudge.analysis.gate_decisions import GateDecision, count_missing_labels
 from localjudge.metrics import catalog
 from localjudge.report.difference_claims import claims
 from localjudge.report.remarks import ALWAYS_VALID
@@ -27,7 +26,7 @@ from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.directory import excerpt
 from localjudge.stats.interval import Mean, NoMean
 from localjudge.stats.paired import samples_to_decide, smallest_detectable_difference
-from localjudge.stats.sequence import METHOD
+from localjudge.stats.repeated_looks import METHOD
 from localjudge.types import Label
 from localjudge.words import numbered, signed, signed_difference
 

@@ -14,11 +14,12 @@ from localjudge.analysis.compare import compare
 from localjudge.analysis.comparison import (
     CorrectedDifference,
     MetricChange,
+    Outcome,
     RunComparison,
     ScoreChanges,
     SliceChange,
+    decide_difference,
 )
-from localjudge.analysis.difference_outcome import Outcome, decide_difference
 from localjudge.errors import InputError
 from localjudge.judging.verify_files import Alteration
 from localjudge.judging.verify_labels import check_joint_labels

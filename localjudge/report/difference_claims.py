@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from localjudge.analysis.comparison import CorrectedDifference, MetricChange, RunComparison
-from localjudge.analysis.difference_outcome import (
+from localjudge.analysis.comparison import (
+    CorrectedDifference,
+    MetricChange,
     Outcome,
+    RunComparison,
     can_be_corrected,
-    count_missing_labels,
     decide_difference,
 )
+from localjudge.analysis.gate_decisions import count_missing_labels
 from localjudge.judging.verify import REPORT
 from localjudge.labels.label_source import PREFERRED
 from localjudge.run_directory.files import last_verification

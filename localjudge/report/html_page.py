@@ -21,8 +21,8 @@ from pydantic import ValidationError
 
 from localjudge.analysis.check import Check, check
 from localjudge.analysis.comparison import Obstacle
-from localjudge.analysis.evidence_ranks import evidence_ranks
 from localjudge.analysis.gate_decisions import Undecided
+from localjudge.analysis.row_counts import evidence_ranks
 from localjudge.analysis.slices import slices
 from localjudge.errors import LocaljudgeError
 from localjudge.judging.verify import REPORT, ReportCheck

@@ -15,7 +15,7 @@ from localjudge.analysis.check import Check
 from localjudge.analysis.comparison import RunComparison
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import Gate, parse_gate
-from localjudge.analysis.pooled import pooled_shares
+from localjudge.analysis.slices import pooled_shares
 from localjudge.labels.run_labels import disputed_statements, how_to_label
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about

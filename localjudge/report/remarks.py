@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from localjudge import model_registry
-from localjudge.analysis.missing_scores import missing_scores
+from localjudge.analysis.row_counts import missing_scores
 from localjudge.judge.profile import load_profile
 from localjudge.labels.run_labels import RunLabels, how_to_label
 from localjudge.metrics import catalog

@@ -6,7 +6,7 @@ about 66 % of all 312 sentences are supported by the documents (57 to 74)
 
 from collections.abc import Callable
 
-from localjudge.analysis.pooled import PooledShare, pooled_shares
+from localjudge.analysis.slices import PooledShare, pooled_shares
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.run_labels import find_corrected, read_run_labels
 from localjudge.metrics import catalog

@@ -6,9 +6,8 @@ A mean is hidden if more samples failed than allowed.
 from collections.abc import Iterator
 from typing import Any
 
-from localjudge.analysis.evidence_ranks import evidence_ranks
-from localjudge.analysis.missing_scores import missing_scores
-from localjudge.analysis.pooled import pooled_shares
+from localjudge.analysis.row_counts import evidence_ranks, missing_scores
+from localjudge.analysis.slices import pooled_shares
 from localjudge.judging.verify import REPORT
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.run_labels import RunLabels, read_run_labels

@@ -90,7 +90,7 @@ class Sampling(Record):
     def interval(self, values: "ArrayLike", clusters: Sequence[int] | None = None) -> "Mean":
         """Return the interval of the mean of `values` (n,) in [0, 1]."""
         from localjudge.stats.interval import mean_interval
-        from localjudge.stats.sequence import sequence_interval
+        from localjudge.stats.repeated_looks import sequence_interval
 
         if self.max_cluster_size is None:
             return mean_interval(values, clusters=clusters)

@@ -31,8 +31,7 @@ from localjudge.stats.interval import (
     exact_mean,
     group_draws,
 )
-from localjudge.stats.planned_looks import look_at
-from localjudge.stats.sequence import METHOD, sequence_interval
+from localjudge.stats.repeated_looks import METHOD, look_at, sequence_interval
 
 _SEQUENCE_EXPONENT = 1.6
 # A mean of decimal scores may differ from a decimal threshold in its last bits.

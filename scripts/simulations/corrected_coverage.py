@@ -14,7 +14,7 @@ a pool: of a simulated judge, or of real verdicts on labelled statements.
     corrected       localjudge's drawing and correction
 
 These are intervals of a single look. `looked_at` simulates repeated looks, at planned numbers of
-labels (`localjudge.stats.planned_looks`) or with an ordinary interval after every five labels.
+labels (`localjudge.stats.repeated_looks`) or with an ordinary interval after every five labels.
 `in_slices` corrects the slices of a run by one drawing, and `pooled` the share of all units, where
 samples with more units have a smaller share of 1. `measure_predictions` takes the judge's
 probabilities, or the values halfway between them and its labels, in place of its labels.
@@ -41,7 +41,7 @@ from localjudge.stats.corrected import (
 )
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Floats, Indices, mean_interval
-from localjudge.stats.planned_looks import LOOKS_WITHOUT_PLAN, look_at
+from localjudge.stats.repeated_looks import LOOKS_WITHOUT_PLAN, look_at
 
 UNITS_OF_A_SAMPLE = (0.30, 0.35, 0.20, 0.08, 0.04, 0.03)
 _GROUP = 4

@@ -1,4 +1,4 @@
-"""Compute the error levels in `localjudge.stats.planned_looks` from the error spent at each look.
+"""Compute the error levels in `localjudge.stats.repeated_looks` from the error spent at each look.
 
     density of Z at a look, inside all c so far -> c with the permitted mass outside -> next look
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Floats
-from localjudge.stats.planned_looks import MAX_ERROR
+from localjudge.stats.repeated_looks import MAX_ERROR
 
 SPENT = {
     20: 0.0005,

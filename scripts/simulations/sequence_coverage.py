@@ -4,7 +4,7 @@
     decided     draws until the threshold of a gate is outside, next to the sample size at which a
                 fixed interval excludes it in 80 % of cases
 
-The interval excludes m as soon as `up(m)` or `down(m)` of `localjudge.stats.sequence` reaches its
+The interval excludes m as soon as `up(m)` or `down(m)` of `localjudge.stats.repeated_looks` reaches its
 target. These products grow draw by draw, here for all repeats at once. Tests compare them with the
 intervals themselves.
 """
@@ -24,7 +24,7 @@ from paired_coverage import SHAPES, Shape, independent, moves, statements
 from localjudge.stats.distributions import clopper_pearson
 from localjudge.stats.interval import Counts, Floats, mean_interval
 from localjudge.stats.paired import decide, paired_difference, samples_to_decide
-from localjudge.stats.sequence import FRACTIONS, LOG_TARGET, SHARES, sequence_interval
+from localjudge.stats.repeated_looks import FRACTIONS, LOG_TARGET, SHARES, sequence_interval
 
 SAMPLES_OF_A_RUN = 300
 PILOT = 20

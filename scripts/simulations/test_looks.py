@@ -5,7 +5,7 @@ from corrected_coverage import AS_PLANNED, JUDGES, ORDINARY, Setting, looked_at,
 from label_looks import SPENT, SPENT_FROM_PLAN, compute_looks
 
 from localjudge.stats.distributions import CONFIDENCE
-from localjudge.stats.planned_looks import LOOKS_WITH_PLAN, LOOKS_WITHOUT_PLAN, MAX_ERROR
+from localjudge.stats.repeated_looks import LOOKS_WITH_PLAN, LOOKS_WITHOUT_PLAN, MAX_ERROR
 
 
 def test_look_errors_follow_the_spending_functions() -> None:

@@ -1,4 +1,4 @@
-"""Simulated early stops agree with `localjudge.stats.sequence`, and cover the truth."""
+"""Simulated early stops agree with `localjudge.stats.repeated_looks`, and cover the truth."""
 
 import math
 
@@ -8,7 +8,7 @@ from interval_coverage import yes_or_no
 from sequence_coverage import POPULATIONS, at, decided, first_exits, fixed_size
 
 from localjudge.stats.interval import Mean
-from localjudge.stats.sequence import sequence_interval
+from localjudge.stats.repeated_looks import sequence_interval
 
 
 def limits(interval: Mean) -> tuple[float, float]:

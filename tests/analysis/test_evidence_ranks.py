@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
-from localjudge.analysis.evidence_ranks import EvidenceRanks, RankCounts, evidence_ranks
+from localjudge.analysis.row_counts import EvidenceRanks, RankCounts, evidence_ranks
 from localjudge.engine.scripted import unit_text
 from localjudge.report.evidence_views import rank_rows
 from localjudge.types import VerdictRequest

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.labels.human_label import parse_label
+from localjudge.labels.label_sheet import parse_label
 
 YES = [
     "1",

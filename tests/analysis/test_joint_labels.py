@@ -11,8 +11,7 @@ import pytest
 import localjudge
 from localjudge import InputError, Run, RunPair
 from localjudge.analysis.compare import join_statements
-from localjudge.analysis.difference_outcome import count_missing_labels
-from localjudge.analysis.gate_decisions import count_labels_to_decide
+from localjudge.analysis.gate_decisions import count_labels_to_decide, count_missing_labels
 from localjudge.labels.difference_frame import DifferenceFrame, labels_to_detect
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling

@@ -22,7 +22,7 @@ from localjudge.judging.settings import checked, parse_time
 from localjudge.progress import Progress
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import decide
-from localjudge.stats.sequence import sequence_interval
+from localjudge.stats.repeated_looks import sequence_interval
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 from tests.conftest import OneJudge
 

@@ -8,7 +8,7 @@ import pytest
 
 import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine, UnfinishedRun
-from localjudge.analysis.evidence_ranks import evidence_ranks
+from localjudge.analysis.row_counts import evidence_ranks
 from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.types import VerdictRequest
 from tests.cli.conftest import called

@@ -3,7 +3,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from localjudge.stats.planned_looks import LOOKS_WITH_PLAN, LOOKS_WITHOUT_PLAN, look_at
+from localjudge.stats.repeated_looks import LOOKS_WITH_PLAN, LOOKS_WITHOUT_PLAN, look_at
 
 CONFIDENCE = 0.95
 MAX_ERROR = 0.06

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from localjudge.stats import sequence
+from localjudge.stats import repeated_looks
 from localjudge.stats.interval import DISTINCT, Mean
 from localjudge.stats.paired import samples_to_decide
-from localjudge.stats.sequence import FRACTIONS, SHARES, sequence_interval
+from localjudge.stats.repeated_looks import FRACTIONS, SHARES, sequence_interval
 
 METHOD = "confidence sequence"
 
@@ -37,8 +37,8 @@ def up(
 
 @pytest.fixture
 def half(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sequence, "FRACTIONS", np.array([0.5]))
-    monkeypatch.setattr(sequence, "SHARES", np.array([1.0]))
+    monkeypatch.setattr(repeated_looks, "FRACTIONS", np.array([0.5]))
+    monkeypatch.setattr(repeated_looks, "SHARES", np.array([1.0]))
 
 
 @pytest.mark.usefixtures("half")
@@ -68,8 +68,8 @@ def test_two_fractions_share_the_money(monkeypatch: pytest.MonkeyPatch) -> None:
     1/2 (3/4 + t/4)^2 + 1/2 (1/4 + 3/4 t)^2 = 40, so 10 t^2 + 12 t + 10 = 80 * 16, and t = -0.6 +
     sqrt(0.36 + 127).
     """
-    monkeypatch.setattr(sequence, "FRACTIONS", np.array([0.25, 0.75]))
-    monkeypatch.setattr(sequence, "SHARES", np.array([0.5, 0.5]))
+    monkeypatch.setattr(repeated_looks, "FRACTIONS", np.array([0.25, 0.75]))
+    monkeypatch.setattr(repeated_looks, "SHARES", np.array([0.5, 0.5]))
     assert sequence_interval([1.0, 1.0]).low == pytest.approx(
         1 / (-0.6 + math.sqrt(127.36)), abs=ROUNDING
     )
