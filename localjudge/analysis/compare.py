@@ -45,13 +45,12 @@ from localjudge.analysis.pairing import (
 )
 from localjudge.errors import InputError
 from localjudge.labels.difference_frame import DifferenceFrame
-from localjudge.labels.label_source import LabelSource
+from localjudge.labels.label_source import LabelSource, check_labels_allowed
 from localjudge.labels.matched_labels import (
     MatchedLabels,
     match_joint_labels,
     match_labels_of_both,
 )
-from localjudge.labels.run_labels import check_labels_allowed
 from localjudge.labels.units import UnitFrame, first_verdicts, unit_frames
 from localjudge.metrics import catalog
 from localjudge.run_directory.comparison_directory import ComparisonDirectory

@@ -7,7 +7,8 @@
     after 41    context_recall 0.93 [0.81, 0.98]      >= 0.8?  decided: the run has these samples
 
 `--sample` with this size gives the same samples. If scores decide when to stop, intervals are
-confidence sequences (`stats.repeated_looks`); a time budget ignores scores and has an ordinary interval.
+confidence sequences (`stats.repeated_looks`); a time budget ignores scores and has an ordinary
+interval.
 """
 
 import math

@@ -4,6 +4,10 @@
     two runs        the one of both      the difference of each metric, without equal statements
 
 Everything else about labels (drawing, rows of sheets, decisions, reading) is the same for both.
+
+Annotators who ask for them also see the sentences that come closest to the statement. They come
+from `evidence.jsonl`, without what the judge's verdict adds to them: whether they support the
+statement. The finder works by words only, so they do not tell the verdict.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,25 +17,55 @@ from typing import NamedTuple
 from localjudge.errors import InputError
 from localjudge.labels.drawing import Drawing
 from localjudge.labels.label_sheet import SheetRow
-from localjudge.labels.run_labels import check_labels_allowed
-from localjudge.labels.shown_texts import (
-    ClosestSentence,
-    closest_sentences,
+from localjudge.labels.units import (
+    UnitFrame,
     find_metrics,
+    first_verdicts,
     shown_texts,
-    split_answer,
+    unit_frames,
+    verdicts_at,
 )
-from localjudge.labels.units import UnitFrame, first_verdicts, unit_frames, verdicts_at
 from localjudge.run_directory.label_rows import DrawnStatement, VerdictId
-from localjudge.run_directory.result_rows import VerdictRow
+from localjudge.run_directory.result_rows import EvidenceRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.run_rows import texts_read
-from localjudge.words import suggestion
+from localjudge.types import Sample
+from localjudge.words import option_name, suggestion
 
 StatementsInRun = tuple[RunRecord, Mapping[str, VerdictId]]
 """A run, and the first verdict on each of its statements, by key."""
 PREFERRED = "faithfulness"
 """The metric whose difference is labelled unless another one is named."""
+
+
+class AnswerAround(NamedTuple):
+    """A whole answer, split before and after a statement, and its field of the sample."""
+
+    field: str
+    before: str
+    statement: str
+    after: str
+
+
+class ClosestSentence(NamedTuple):
+    """A sentence in a text that is shown with a statement.
+
+    `field` is contexts, reference or response. `context` counts the shown contexts from 0; it is
+    None in another field. `start` and `end` count code points.
+    """
+
+    field: str
+    context: int | None
+    start: int
+    end: int
+    text: str
+
+    @property
+    def in_words(self) -> str:
+        """`[2] The Danube rises in the Black Forest.`; without a number outside of contexts."""
+        if self.context is None:
+            return self.text
+        return f"[{self.context + 1}] {self.text}"
 
 
 class LabelSource(NamedTuple):
@@ -77,10 +111,19 @@ class LabelSource(NamedTuple):
         return verdicts
 
     def closest_sentences(self, keys: Iterable[str]) -> dict[str, tuple[ClosestSentence, ...]]:
-        """Return the evidence of the statements, by key, without what the judge says."""
+        """Return the evidence of the statements, by key, without what the judge says.
+
+        A statement that shares no word with its texts has none.
+        """
         sentences: dict[str, tuple[ClosestSentence, ...]] = {}
         for run, verdict_ids in self.in_runs(keys):
-            sentences |= closest_sentences(run, verdict_ids)
+            if not run.has_evidence:
+                continue
+            for verdict in run.iter_verdicts_with_evidence():
+                verdict_id = VerdictId(verdict.sample_id, verdict.metric, verdict.position or 0)
+                if verdict_id in verdict_ids and verdict.evidence:
+                    rows = tuple(_as_closest(verdict, row) for row in verdict.evidence)
+                    sentences[verdict_ids[verdict_id]] = rows
         return sentences
 
     def texts_read(self, keys: Iterable[str]) -> dict[str, str]:
@@ -153,3 +196,54 @@ class LabelSource(NamedTuple):
                     "annotator": None,
                 }
         return [rows[statement.key] for statement in statements]
+
+
+def split_answer(sample: Sample, verdict: VerdictRow) -> AnswerAround | None:
+    """Return the answer, or None if the statement is the whole answer or from contexts."""
+    text = getattr(sample, verdict.source)
+    if not isinstance(text, str):
+        return None
+    statement = text[verdict.start : verdict.end]
+    if text.strip() == statement.strip():
+        return None
+    before = text[: verdict.start]
+    after = text[verdict.end :]
+    return AnswerAround(verdict.source, before, statement, after)
+
+
+def _as_closest(verdict: VerdictRow, row: EvidenceRow) -> ClosestSentence:
+    field = "contexts"
+    context = row.context
+    if context is None:
+        field = str(verdict.against)
+    elif isinstance(verdict.against, int):  # only this context is shown
+        context = 0
+    return ClosestSentence(field, context, row.start, row.end, row.text)
+
+
+def require_evidence(run: RunRecord) -> None:
+    """Raise InputError for a run that was made without evidence."""
+    if not run.has_evidence:
+        without = option_name("no_evidence")
+        raise InputError(
+            f"the run in {run.directory} has no evidence to show",
+            hint=f"run the same command without {without}: it adds the evidence and asks nothing",
+        )
+
+
+def check_labels_allowed(run: RunRecord) -> None:
+    """Raise InputError for a run that scores stopped: labels cannot correct it."""
+    if run.sampling.optional_stopping:
+        problem = f"labels cannot correct {run.directory}, because its size depends on its scores"
+        raise InputError(problem, hint=how_to_label(run))
+
+
+def how_to_label(run: RunRecord) -> str:
+    """Return what to do instead of labelling a run that was stopped by its scores."""
+    resume = "judge all samples"
+    if run.manifest.environment.settings.until:
+        effect = "to get ordinary intervals (it asks no more questions)"
+        if run.part:
+            effect = "to judge all samples"
+        resume = f"run the same command without {option_name('until')} {effect}"
+    return f"{resume}; for fewer samples, use {option_name('sample')} or {option_name('budget')}"

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 
 from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
+from localjudge.labels.label_source import check_labels_allowed
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.matched_labels import labelled_drawings
-from localjudge.labels.run_labels import check_labels_allowed, read_run_labels
+from localjudge.labels.run_labels import read_run_labels
 from localjudge.labels.units import (
     UnitFrame,
     statement_keys,

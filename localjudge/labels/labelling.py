@@ -27,9 +27,8 @@ from localjudge.labels.drawing import (
     draw_statements,
 )
 from localjudge.labels.label_sheet import CLOSEST, EVIDENCE_SEEN, PLANNED, SheetRow
-from localjudge.labels.label_source import LabelSource
+from localjudge.labels.label_source import ClosestSentence, LabelSource, require_evidence
 from localjudge.labels.matched_labels import carry_over
-from localjudge.labels.shown_texts import ClosestSentence, require_evidence
 from localjudge.labels.units import UnitFrame, statement_keys
 from localjudge.run_directory.label_rows import (
     Decision,

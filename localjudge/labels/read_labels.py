@@ -11,7 +11,7 @@ from localjudge.errors import DataError, InputError
 from localjudge.labels.decisions import Decisions, shorten_name
 from localjudge.labels.label_sheet import SheetLabel, is_whole, read_sheet
 from localjudge.labels.label_source import LabelSource
-from localjudge.labels.match_sheet import decision_values, list_places, match_sheet
+from localjudge.labels.matched_labels import decision_values, list_places, match_sheet
 from localjudge.labels.units import statement_keys
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.label_rows import (

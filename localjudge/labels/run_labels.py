@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import Field
 
-from localjudge.errors import InputError
 from localjudge.labels.corrected_mean import CorrectedMean, correct_mean
 from localjudge.labels.decisions import Agreement, Decisions, seconds_a_label
 from localjudge.labels.matched_labels import match_labels
@@ -16,7 +15,7 @@ from localjudge.run_directory.label_rows import LabelRow, VerdictId, stored_labe
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord, as_run, cached_by_run
 from localjudge.types import Label, Record
-from localjudge.words import numbered, option_name
+from localjudge.words import numbered
 
 _COUNTED = ("counts", "evidence_use", "own_labels", "passed_over")
 """Fields of a slice's mean that remain its own while annotators differ too much."""
@@ -155,24 +154,6 @@ def slice_means(
                 mean = of_whole.model_copy(update=counted)
             means[value][name] = mean
     return means
-
-
-def check_labels_allowed(run: RunRecord) -> None:
-    """Raise InputError for a run that scores stopped: labels cannot correct it."""
-    if run.sampling.optional_stopping:
-        problem = f"labels cannot correct {run.directory}, because its size depends on its scores"
-        raise InputError(problem, hint=how_to_label(run))
-
-
-def how_to_label(run: RunRecord) -> str:
-    """Return what to do instead of labelling a run that was stopped by its scores."""
-    resume = "judge all samples"
-    if run.manifest.environment.settings.until:
-        effect = "to get ordinary intervals (it asks no more questions)"
-        if run.part:
-            effect = "to judge all samples"
-        resume = f"run the same command without {option_name('until')} {effect}"
-    return f"{resume}; for fewer samples, use {option_name('sample')} or {option_name('budget')}"
 
 
 class LabelledStatement(Record):

@@ -1,4 +1,4 @@
-"""The judged units of a run's means.
+"""The judged units of a run's means, and the texts that annotators see with them.
 
 The frame of a metric is the verdicts in its mean. Labels are drawn from the frame and correct the
 mean.
@@ -13,24 +13,31 @@ unit is the hash of the question and all texts shown. Equal keys, in two metrics
 one statement, which is labelled once.
 """
 
+import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property, partial
 from itertools import zip_longest
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from localjudge.labels.shown_texts import find_metrics, statement_key
+from localjudge.errors import InputError
+from localjudge.metrics import Metric, catalog
+from localjudge.metrics.criterion import Criterion
+from localjudge.metrics.metric import get_about
 from localjudge.run_directory.label_rows import VerdictId
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import column_values, unknown_sample
 from localjudge.stats.interval import Floats, Indices
-from localjudge.types import Sample, Scored
+from localjudge.types import CONTEXT_FIELDS, Sample, Scored, context_texts
 
 ShareOf = Literal["ones", "zeros"]
 _Key = TypeVar("_Key")
+_KEY_DIGITS = 32
 
 
 class _SampleUnits(NamedTuple):
@@ -257,3 +264,80 @@ def verdicts_at(run: RunRecord, keys: Mapping[VerdictId, _Key]) -> dict[_Key, Ve
         if verdict_id in keys:
             verdicts[keys[verdict_id]] = row
     return verdicts
+
+
+def find_metrics(run: RunRecord) -> dict[str, Metric]:
+    """Return the metrics of a run by name, without those of a package that is not installed."""
+    metrics: dict[str, Metric] = dict(run.manifest.criteria)
+    for name in run.summary.metrics.keys() - metrics.keys():
+        with suppress(InputError):
+            metrics[name] = catalog.get(name)
+    return metrics
+
+
+def shown_texts(
+    metrics: Mapping[str, Metric], sample: Sample, verdict: VerdictRow
+) -> dict[str, Any]:
+    """Return what annotators see with a unit, None if unused: asks, user_input, contexts, ...
+
+    `context_ids` are the ids of the contexts, for a statement that may cite them by id.
+    """
+    metric = metrics.get(verdict.metric)
+    needed = _needed_fields(metric, verdict)
+    contexts = None
+    if not needed.isdisjoint(CONTEXT_FIELDS):
+        contexts = list(context_texts(sample.retrieved_contexts))
+        if isinstance(verdict.against, int):
+            contexts = contexts[verdict.against : verdict.against + 1]
+    shown: dict[str, Any] = {
+        "asks": get_about(metric).question or None,
+        "user_input": sample.user_input,
+        "contexts": contexts,
+        "reference": None,
+        "response": None,
+        "context_ids": None,
+    }
+    if "reference" in needed:
+        shown["reference"] = sample.reference
+    if "response" in needed:
+        shown["response"] = sample.response
+    if verdict.against == "cited":
+        ids = [context.id for context in sample.retrieved_contexts or ()]
+        shown["context_ids"] = None
+        if any(ids):
+            shown["context_ids"] = ids
+    return shown
+
+
+def _needed_fields(metric: Metric | None, verdict: VerdictRow) -> set[str]:
+    """Return the fields of the sample that an annotator must see."""
+    if verdict.against == "cited" or isinstance(verdict.against, int):
+        return {"retrieved_contexts"}
+    if verdict.against in {"reference", "response"} and verdict.unit == "statement":
+        return {str(verdict.against)}
+    needed = {"retrieved_contexts", "reference", "response"}
+    if metric is not None:
+        needed = set(metric.required_fields)
+    if verdict.unit in {"chunk", "question", "response", "statement"}:
+        needed.discard(verdict.source)
+    return needed
+
+
+def statement_key(metrics: Mapping[str, Metric], sample: Sample, verdict: VerdictRow) -> str:
+    """Return the hash of the question and all texts shown: 32 hexadecimal digits.
+
+    It does not depend on the metric's name. Whether the cited contexts support a statement also
+    depends on what it cites, so its place in its answer belongs to the question.
+    """
+    shown = shown_texts(metrics, sample, verdict)
+    metric = metrics.get(verdict.metric)
+    if isinstance(metric, Criterion):
+        shown["asks"] = metric.question
+    else:
+        shown["asks"] = catalog.get_question(verdict.metric)
+    context_ids = shown.pop("context_ids")
+    asked = [*shown.values(), verdict.text]
+    if verdict.against == "cited":
+        asked += [getattr(sample, verdict.source), verdict.start, context_ids]
+    texts = json.dumps(asked)
+    return hashlib.sha256(texts.encode()).hexdigest()[:_KEY_DIGITS]

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Literal, Required, TypedDict, Unpack
 
 from localjudge.labels.label_sheet import CLOSEST, SheetRow, write_sheet
+from localjudge.labels.label_source import ClosestSentence
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.shown_texts import ClosestSentence
 from localjudge.report.messages import Messages
 from localjudge.report.private_page import browser_offset, name_run, page_parts, write_page
 from localjudge.run_directory.result_rows import select_context

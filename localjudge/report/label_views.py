@@ -7,10 +7,10 @@ from rich.text import Text
 
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.label_sheet import name_context
+from localjudge.labels.label_source import AnswerAround, ClosestSentence
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead
 from localjudge.labels.run_labels import LabelledStatement, RunLabels, read_run_labels
-from localjudge.labels.shown_texts import AnswerAround, ClosestSentence
 from localjudge.report.terminal import Table, number, terminal
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.label_rows import LABELS

@@ -16,7 +16,8 @@ from localjudge.analysis.comparison import RunComparison
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import Gate, parse_gate
 from localjudge.analysis.slices import pooled_shares
-from localjudge.labels.run_labels import disputed_statements, how_to_label
+from localjudge.labels.label_source import how_to_label
+from localjudge.labels.run_labels import disputed_statements
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.comparison_views import (

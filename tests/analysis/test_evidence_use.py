@@ -13,9 +13,9 @@ from second_opinion import second_opinion
 from localjudge import DataError, InputError, Run, ScriptedEngine, calibrate, evaluate
 from localjudge.engine.scripted import unit_text
 from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.label_source import ClosestSentence
 from localjudge.labels.labelled_units import EvidenceUse
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.shown_texts import ClosestSentence
 from localjudge.report.label_page import write_label_page
 from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.types import Language, VerdictRequest

@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from localjudge.labels.shown_texts import ClosestSentence
+from localjudge.labels.label_source import ClosestSentence
 from localjudge.report.label_page import write_label_page
 from localjudge.report.messages import Messages
 from localjudge.types import Language
