@@ -4,9 +4,9 @@
     decided     draws until the threshold of a gate is outside, next to the sample size at which a
                 fixed interval excludes it in 80 % of cases
 
-The interval excludes m as soon as `up(m)` or `down(m)` of `localjudge.stats.repeated_looks` reaches its
-target. These products grow draw by draw, here for all repeats at once. Tests compare them with the
-intervals themselves.
+The interval excludes m as soon as `up(m)` or `down(m)` of `localjudge.stats.repeated_looks` reaches
+its target. These products grow draw by draw, here for all repeats at once. Tests compare them with
+the intervals themselves.
 """
 
 import json
