@@ -6,12 +6,14 @@ import math
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from reader_recipe import answers, edits
+from reader_recipe.replies import Asked, Places, Reply, squad_replies, yes_no_replies
 from reader_recipe.rules import LANGUAGES, Fact, RuleText, capitalised
 from reader_recipe.tokens import ANSWER, ATTRIBUTION, RELEVANCE
 
@@ -44,6 +46,16 @@ SHORTEST_SENTENCE = 20
 SHORTEST_REST = 60
 CLAIM_LENGTHS = range(201, 1500)
 FEWEST_SHARED_WORDS = 3
+ASKED_SHARE = 0.2  # of SQuAD's questions: replies to them
+YES_NO_SETS = {"boolq_val", "condaqa_yesno", "pubmedqa_yesno"}
+YES_NO_SHARE = 0.35
+SURE_STATEMENT = 0.7  # share of the words of a question in the statement made of it
+RULE_ANSWER_TEXTS = 5000
+PLACE_QUESTIONS = 6000
+PLACE_WEIGHTS = (2, 3, 3, 3)
+LENGTH_STEPS = 2  # groups of length while the length doubles
+OVERLAP_STEPS = 4
+MOST_NEGATIVE = 1.3  # negatives for each positive that looks alike
 WHOLE, PART, WITHOUT = range(3)  # what a row of relevance shows of a passage; else a near one
 
 
@@ -128,11 +140,13 @@ class Generator:
         self._passages = self._read_nli(data / "nli" / "passages.jsonl.gz")
         self._questions = list(read_rows(data / "train_qa.jsonl.gz"))
         self._prose = self._read_prose(data / "train_prose.jsonl.gz")
+
+    @cached_property
+    def _neighbours(self) -> Neighbours:
         contexts = {
             row["context"] for row in self._passages if len(row["context"]) in NEIGHBOUR_LENGTHS
         }
-        pool = sorted(contexts | set(self._prose))
-        self._neighbours = Neighbours(pool)
+        return Neighbours(sorted(contexts | set(self._prose)))
 
     def _chance(self, share: float) -> bool:
         return self._rng.random() < share
@@ -167,6 +181,7 @@ class Generator:
             self.short_pairs, self.passages, self.among_passages, self.joined, self.edited,
             self.summaries, self.twins, self.negated, self.rules, self.answer_sentences,
             self.answer_passages, self.statement_queries, self.answers, self.rule_answers,
+            self.place_answers,
         ]  # fmt: skip
         rows: list[Row] = []
         for maker in makers:
@@ -537,87 +552,143 @@ class Generator:
     # Answers: does a sentence of an answer answer the question?
 
     def answers(self) -> Iterator[Row]:
-        """Answers of SQuAD's and BoolQ's questions, evasions, and answers of other questions."""
+        """Replies to SQuAD's questions and to yes-no questions of other data sets."""
+        statements = self._statements_of_questions()
+        strangers: dict[tuple[str, str], list[str]] = defaultdict(list)
         for paragraph in self._questions:
-            sentences = [
-                s for s in edits.split_sentences(paragraph["context"]) if len(s) > SHORTEST_SENTENCE
-            ]
             for item in paragraph["qas"]:
-                if self._chance(0.3 * self._share("answers")):
-                    yield from self._squad_answers(item, paragraph["qas"], sentences)
+                kind = answers.wanted(item["question"], item["answer"])
+                strangers[kind].append(item["answer"])
+        rows: list[Row] = []
+        before: dict[str, Any] = {"context": ""}
+        for paragraph in self._questions:
+            elsewhere: list[str] = []
+            if paragraph.get("title") == before.get("title", ""):
+                elsewhere = self._sentences(before["context"])
+            before = paragraph
+            context = paragraph["context"]
+            sentences = self._sentences(context)
+            items = [(item["question"], item["answer"]) for item in paragraph["qas"]]
+            for item in items:
+                if not self._chance(ASKED_SHARE * self._share("answers")):
+                    continue
+                others = [other for other in items if other != item]
+                made = statements.get(context, ())
+                asked = Asked(*item, sentences, others, made, elsewhere, strangers)
+                query = self._query(item[0])
+                rows += self._reply_rows(query, squad_replies(asked, self._rng))
         for row in self._passages:
-            if row["dataset"] not in {"boolq_val", "condaqa_yesno"} or "?" not in row["statement"]:
+            if row["dataset"] not in YES_NO_SETS or "?" not in row["statement"]:
                 continue
-            if self._chance(self._share("answers") * 0.3):
+            if self._chance(self._share("answers") * YES_NO_SHARE):
                 question = row["statement"].split("?")[0] + "?"
-                yield from self._yes_no_answers(question, "en")
+                sentences = edits.split_sentences(row["context"])
+                replies = yes_no_replies(capitalised(question), sentences, "en", self._rng)
+                rows += self._reply_rows(self._query(question), replies)
+        yield from balanced(rows, self._rng)
 
-    def _squad_answers(
-        self, item: dict[str, Any], items: list[dict[str, Any]], sentences: list[str]
-    ) -> Iterator[Row]:
-        rng = self._rng
-        question = item["question"]
-        answer = item["answer"]
-        query = self._query(question)
-        words = set(re.findall(r"\w{4,}", question.lower()))
+    @staticmethod
+    def _sentences(context: str) -> list[str]:
+        return [s for s in edits.split_sentences(context) if len(s) > SHORTEST_SENTENCE]
 
-        def overlap(sentence: str) -> int:
-            return len(words & set(re.findall(r"\w{4,}", sentence.lower())))
+    def _statements_of_questions(self) -> dict[str, list[tuple[str, str]]]:
+        """Statements made of SQuAD's questions, by paragraph, each with its question."""
+        questions = {
+            paragraph["context"]: [item["question"] for item in paragraph["qas"]]
+            for paragraph in self._questions
+        }
+        statements: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for row in self._passages:
+            if row["dataset"] != "squad_train_statements" or row["context"] not in questions:
+                continue
+            words = answers.content_words(row["statement"])
+            scores = [
+                len(words & answers.content_words(question))
+                / max(1, len(answers.content_words(question)))
+                for question in questions[row["context"]]
+            ]
+            best = max(scores)
+            if best >= SURE_STATEMENT and scores.count(best) == 1:
+                question = questions[row["context"]][scores.index(best)]
+                statements[row["context"]].append((row["statement"], question))
+        return statements
 
-        right = sorted((s for s in sentences if answer in s), key=overlap, reverse=True)
-        wrong = sorted((s for s in sentences if answer not in s), key=overlap, reverse=True)
-        said: list[str] = []
-        if right and overlap(right[0]) > 1:
-            lead = rng.choice(answers.LEADS)
-            said.append(lead + edits.reword(right[0], rng))
-        said.append(answers.short_answer(answer, rng))
-        for text in said:
-            yield Row(ANSWER, "answer", query, (text,), 1)
-        if self._chance(0.15):
-            none = answers.none_answer(question, rng)
-            if none:
-                yield Row(ANSWER, "answer", query, (none,), 1)
-        about = answers.topic(question)
-        evasion = answers.evasion(question, about, "en", rng)
-        yield Row(ANSWER, "answer", query, (evasion,), 0)
-        others = [
-            other
-            for other in items
-            if answers.answer_type(other["answer"]) != answers.answer_type(answer)
-            and answers.question_type(other["question"]) != answers.question_type(question)
-            and other["answer"] not in answer
+    @staticmethod
+    def _reply_rows(question: str, replies: Iterable[Reply]) -> list[Row]:
+        """Rows of the replies, each text once."""
+        texts = {reply.text: reply for reply in replies}
+        return [
+            Row(ANSWER, reply.kind, question, (text,), reply.label) for text, reply in texts.items()
         ]
-        if others and self._chance(0.35):
-            other_answer = answers.short_answer(rng.choice(others)["answer"], rng)
-            yield Row(ANSWER, "answer", query, (other_answer,), 0)
-        if wrong:
-            place = min(rng.randint(0, 2), len(wrong) - 1)
-            yield Row(ANSWER, "answer", query, (rng.choice(answers.LEADS) + wrong[place],), 0)
-
-    def _yes_no_answers(self, question: str, language: str) -> Iterator[Row]:
-        rng = self._rng
-        about = answers.topic(question)
-        asked = question[:1].upper() + question[1:]
-        yield Row(ANSWER, "answer", asked, (rng.choice(rng.choice(answers.YES_NO[language])),), 1)
-        evasion = answers.evasion(asked, about, language, rng)
-        yield Row(ANSWER, "answer", asked, (evasion,), 0)
 
     def rule_answers(self) -> Iterator[Row]:
         """Questions about rules in four languages, with answers, true or not, and with none."""
-        for _ in range(round(RULE_TEXTS * self._share("rule_answers"))):
+        rows: list[Row] = []
+        for _ in range(round(RULE_ANSWER_TEXTS * self._share("rule_answers"))):
             text = self._rule_text()
             fact, other = self._rng.sample(text.facts, 2)
             question = fact.ask(self._rng)
-            evasion = answers.evasion(question, fact.object, text.language, self._rng)
-            yield Row(ANSWER, "answer", question, (evasion,), 0)
-            said = fact
-            if self._chance(0.3):
-                said = self._wrong_fact(text, fact)
+            rows += self._reply_rows(question, self._rule_replies(question, text, fact, other))
+        yield from balanced(rows, self._rng)
+
+    def _rule_replies(
+        self, question: str, text: RuleText, fact: Fact, other: Fact
+    ) -> Iterator[Reply]:
+        rng, language = self._rng, text.language
+        about = fact.object
+        kind = ""
+        if fact.value is None:
+            kind = answers.YES_OR_NO
+        for said in (fact, self._wrong_fact(text, fact)):
             answer = text.claim([said])
             if said.value is not None and self._chance(0.3):
                 answer = capitalised(said.value) + "."
-            if said.value is None and self._chance(0.4):
-                answer = self._rng.choice(self._rng.choice(answers.YES_NO[text.language]))
-            yield Row(ANSWER, "answer", question, (answer,), 1)
-            if self._chance(0.7):
-                yield Row(ANSWER, "answer", question, (text.claim([other]),), 0)
+            if said.value is None and self._chance(0.3):
+                pattern = rng.choice(rng.choice(answers.YES_NO[language]))
+                answer = capitalised(pattern.format(t=about))
+            framed = answers.framed(answer, question, about, rng, language)
+            yield Reply("answer_rules", framed, 1)
+        evasion = answers.evasion(question, about, language, rng, kind)
+        yield Reply("answer_rules", evasion, 0)
+        beside = text.claim([other])
+        if self._chance(0.2):
+            refusing = answers.refusing(beside, question, about, rng, language)
+            yield Reply("answer_rules", refusing, 0)
+        else:
+            framed = answers.framed(beside, question, about, rng, language)
+            yield Reply("answer_rules", framed, 0)
+        if fact.value is not None:
+            unit = {"days": "time", "months": "time"}.get(fact.family.unit, fact.family.unit)
+            vague = rng.choice(answers.VAGUE_VALUES[language][unit])
+            said_vaguely = text.claim([replace(fact, value=vague)])
+            framed = answers.framed(said_vaguely, question, about, rng, language)
+            yield Reply("answer_rules", framed, 0)
+
+    def place_answers(self) -> Iterator[Row]:
+        """Questions about places in four languages, with replies about the same place."""
+        rows: list[Row] = []
+        for _ in range(round(PLACE_QUESTIONS * self._share("place_answers"))):
+            language = self._rng.choices(LANGUAGES, PLACE_WEIGHTS)[0]
+            question, replies = Places(language, self._rng).replies()
+            rows += self._reply_rows(question, replies)
+        yield from balanced(rows, self._rng)
+
+
+def balanced(rows: Sequence[Row], rng: random.Random) -> list[Row]:
+    """Rows of answers without the surplus of a label among those that look alike.
+
+    Rows look alike if their sentences are about as long and have about as many words of their
+    questions. So neither tells the label.
+    """
+    groups: dict[tuple[int, int], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
+    for row in rows:
+        length = round(LENGTH_STEPS * math.log2(len(row.parts[0])))
+        shared = int(OVERLAP_STEPS * answers.overlap(row.statement, row.parts[0]))
+        groups[length, shared][row.label].append(row)
+    chosen: list[Row] = []
+    for _, (negative, positive) in sorted(groups.items()):
+        rng.shuffle(negative)
+        rng.shuffle(positive)
+        chosen += negative[: round(MOST_NEGATIVE * len(positive))]
+        chosen += positive[: len(negative)]
+    return chosen

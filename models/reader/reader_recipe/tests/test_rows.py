@@ -1,12 +1,14 @@
 import gzip
 import json
+import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from reader_recipe import answers
 from reader_recipe.edits import split_sentences
-from reader_recipe.rows import Generator, Neighbours, Row
+from reader_recipe.rows import Generator, Neighbours, Row, balanced
 from reader_recipe.tokens import ANSWER, RELEVANCE
 
 TOWNS = ("Aachen", "Bremen", "Coburg", "Dessau", "Erfurt", "Fulda", "Gotha", "Hameln")
@@ -55,7 +57,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def generate(data: Path, seed: int) -> list[Row]:
-    shares = {"rules": 0.01, "rule_answers": 0.01}
+    shares = {"rules": 0.01, "rule_answers": 0.01, "place_answers": 0.01}
     return Generator(data, seed, joined_rows=40, shares=shares).rows()
 
 
@@ -160,15 +162,51 @@ def test_claims_about_rules_come_in_pairs_of_both_labels(data: Path) -> None:
         assert (right.statement, right.parts) != (wrong.statement, wrong.parts)
 
 
-def test_an_answer_with_the_answer_of_the_question_answers_it(data: Path) -> None:
-    rows = [row for seed in range(9) for row in Generator(data, seed).rows(["answers"])]
+def answer_rows(data: Path) -> list[Row]:
+    return [row for seed in range(9) for row in Generator(data, seed).rows(["answers"])]
+
+
+def test_a_reply_with_the_answer_of_the_question_answers_it(data: Path) -> None:
+    rows = answer_rows(data)
     assert {row.label for row in rows} == {0, 1}
+    nones = {none.format(t=town) for none in answers.NONE_ANSWERS["en"]["when"] for town in TOWNS}
     for row in rows:
         assert row.task == ANSWER
         town = next(town for town in TOWNS if town.lower() in row.statement.lower())
         has_answer = str(1500 + TOWNS.index(town)) in row.parts[0]
-        is_none = row.parts[0] in answers.NONE_ANSWERS["when"]
-        assert row.label == (has_answer or is_none)
+        if row.kind == "answer_wrong":
+            assert row.label == 1
+            assert re.search(r"15\d\d", row.parts[0])
+        else:
+            assert row.label == (has_answer or row.parts[0] in nones)
+
+
+def test_a_wrong_answer_is_an_answer(data: Path) -> None:
+    """The other towns' years are answers of like questions."""
+    wrong = [row for row in answer_rows(data) if row.kind == "answer_wrong"]
+    assert wrong
+    for row in wrong:
+        town = next(town for town in TOWNS if town.lower() in row.statement.lower())
+        assert str(1500 + TOWNS.index(town)) not in row.parts[0]
+
+
+@pytest.mark.parametrize("maker", ["rule_answers", "place_answers"])
+def test_answers_in_other_languages_have_both_labels(data: Path, maker: str) -> None:
+    rows = Generator(data, 1, shares={maker: 0.02}).rows([maker])
+    assert rows == Generator(data, 1, shares={maker: 0.02}).rows([maker])
+    assert {row.label for row in rows} == {0, 1}
+    assert not any("{" in row.statement + row.parts[0] for row in rows)
+
+
+def test_length_and_words_of_the_question_do_not_tell_the_label() -> None:
+    """Of each group of alike rows stay at most 1.3 negatives for each positive, and the reverse."""
+    long = "The harbour of Ulm was built in 1501, as an old book says."
+    rows = [Row(ANSWER, "answer", "When was Ulm built?", ("1501.",), 1)] * 10
+    rows += [Row(ANSWER, "answer_vague", "When was Ulm built?", ("Once.",), 0)] * 30
+    rows += [Row(ANSWER, "answer", "When was Ulm built?", (long,), 1)] * 5
+    chosen = balanced(rows, random.Random(1))
+    assert sum(row.label for row in chosen) == 10
+    assert len(chosen) == 10 + 13
 
 
 def test_ratings_that_measure_the_judge_are_left_out(data: Path) -> None:
@@ -179,5 +217,6 @@ def test_ratings_that_measure_the_judge_are_left_out(data: Path) -> None:
 
 def test_a_share_of_nothing_makes_no_row(data: Path) -> None:
     names = ["short_pairs", "passages", "edited", "twins", "rules", "answers", "answer_sentences"]
+    names += ["rule_answers", "place_answers"]
     generator = Generator(data, 1, shares=dict.fromkeys(names, 0.0))
     assert generator.rows(names) == []
