@@ -22,7 +22,7 @@ _MODULES = {
     "OutOfResource": "localjudge.errors",
     "Run": "localjudge.run",
     "RunDirectoryError": "localjudge.errors",
-    "RunPair": "localjudge.run_pair",
+    "RunPair": "localjudge.api",
     "Sample": "localjudge.types",
     "ScriptedEngine": "localjudge.engine.scripted",
     "UnfinishedRun": "localjudge.errors",

@@ -1,3 +1,4 @@
+from localjudge.api import RunPair as RunPair
 from localjudge.api import calibrate as calibrate
 from localjudge.api import evaluate as evaluate
 from localjudge.api import evaluate_pair as evaluate_pair
@@ -14,7 +15,6 @@ from localjudge.metrics.criterion import Criterion as Criterion
 from localjudge.metrics.metric import Metric as Metric
 from localjudge.open_judge import Judge as Judge
 from localjudge.run import Run as Run
-from localjudge.run_pair import RunPair as RunPair
 from localjudge.types import Sample as Sample
 
 __version__: str

@@ -10,7 +10,7 @@ The methods show progress on terminals, and tables in notebooks.
 
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -420,13 +420,3 @@ def progress_for(progress: Progress | bool | None) -> Progress:
     if find_spec("ipywidgets"):
         return Bar(sys.stdout)
     return progress_on(sys.stdout)
-
-
-def list_runs(runs: object) -> list[RunLike]:
-    """Return the runs in a list. Raises InputError."""
-    if isinstance(runs, Sequence | Iterator) and not isinstance(runs, RunLike):
-        listed = list(runs)
-        if all(isinstance(run, RunLike) for run in listed):
-            return listed
-    problem = f"runs must be a list of runs or directories, got {runs!r:.80}"
-    raise InputError(problem, hint="name two or more")

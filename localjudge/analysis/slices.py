@@ -82,7 +82,7 @@ def _add_up(run: RunRecord, values: Mapping[str, str | None]) -> dict[str | None
             raise unknown_sample(run, sample_id)
         value = values[sample_id]
         if value not in totals:
-            totals[value] = run.totals(run.summary.metrics, run.summary)
+            totals[value] = run.totals(run.summary.metrics)
         totals[value].add(evaluations)
     return totals
 

@@ -196,7 +196,7 @@ def _compare(repeated: RepeatedAnswers, jury: Jury, labels: LabelsCheck) -> Veri
     run = repeated.run
     metrics = repeated.metrics
     settings = repeated.settings
-    totals = run.totals([metric.name for metric in metrics], repeated.rule)
+    totals = run.totals(metric.name for metric in metrics)
     samples = count_with_progress(
         run.iter_samples(), repeated.progress, "recomputing", run.summary.samples
     )

@@ -133,7 +133,7 @@ def _recompute(run: RunRecord) -> Iterator[Alteration]:
     manifest = run.manifest
     metrics = [manifest.metric(name) for name in run.summary.metrics]
     settings = read_run_settings(manifest)
-    totals = run.totals(list(run), run.rule(settings.min_valid_mass))
+    totals = run.totals(run)
     answers = _StoredVerdicts(run, settings.min_valid_mass)
     evaluated = evaluate(run.iter_samples(), metrics, answers, settings.sentences)
     files = changed_rows(run, evaluated, totals, settings)

@@ -23,7 +23,6 @@ from localjudge.labels.labelled_runs import JudgeAnswers, LabelledQuestion
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import Calibration, LabelsUsed
 from localjudge.run_directory.jury import jury_card, log_odds
-from localjudge.run_directory.run_record import seconds_per_verdict
 from localjudge.stats import stacking
 from localjudge.stats.interval import Floats, LabelledScores
 from localjudge.types import Combination
@@ -82,7 +81,7 @@ def _calibrate(question: LabelledQuestion, judge: JudgeAnswers, keys: Sequence[s
         card=card,
         run=manifest.signature,
         labels=_describe_labels(question, rows),
-        seconds_per_verdict=seconds_per_verdict(judge.run),
+        seconds_per_verdict=manifest.environment.seconds_per_verdict,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     return _with_recommended_uses(calibration)

@@ -1,7 +1,7 @@
 """The unsigned part of a manifest: everything that cannot change a number.
 
 It has the origin of judge and data, the settings that are used without a judge, the processes that
-worked on the run, and the machine. `list_origins` says what a run has from before its last command.
+worked on the run, and the machine.
 """
 
 import os
@@ -112,6 +112,31 @@ class AnswersUsed(ManifestPart):
     reused: dict[str, int]
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Answers or labels of a run from before its last command.
+
+    `count` of `total` are from the run or annotator `name`.
+    """
+
+    kind: Literal["reused", "stored", "labels"]
+    count: int
+    total: int
+    name: str
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether this is more than some answers by an earlier command, such as a dry run."""
+        return self.kind != "stored" or self.count >= self.total
+
+    def __str__(self) -> str:
+        if self.kind == "reused":
+            return f"{self.count:,} of {self.total:,} answers were reused from {self.name}"
+        if self.kind == "stored":
+            return f"{self.count:,} of {self.total:,} answers were stored by earlier commands"
+        return f"{numbered(self.count, 'label')} of {self.name} stored before the last command"
+
+
 class Environment(ManifestPart):
     """Everything that cannot change a number: origin of judge and data, settings, processes.
 
@@ -148,6 +173,36 @@ class Environment(ManifestPart):
             raise ValueError("shard_of is missing, so the data of this shard is unknown")
         return self
 
+    @property
+    def seconds_per_verdict(self) -> float | None:
+        """The judge's seconds per verdict over all finished processes."""
+        asked = sum(session.asked or 0 for session in self.sessions)
+        efforts = [session.effort for session in self.sessions if session.effort]
+        seconds = sum(effort.seconds_total or 0 for effort in efforts)
+        if not asked or not seconds:
+            return None
+        return seconds / asked
+
+    @property
+    def origins(self) -> list[Origin]:
+        """Sources of the answers and labels from before the last command."""
+        origins: list[Origin] = []
+        answers = self.answers or AnswersUsed(asked=0, reused={})
+        reused = sum(answers.reused.values())
+        total = answers.asked + reused
+        for source, count in answers.reused.items():
+            origins.append(Origin("reused", count, total, excerpt(source)))
+        if self.sessions:
+            last = self.sessions[-1]
+            stored = last.answers_before - reused
+            if last.asked is not None:  # the last command may have reused some itself
+                stored = answers.asked - last.asked
+            if stored > 0:
+                origins.append(Origin("stored", stored, total, ""))
+            for name, count in last.labels_before.items():
+                origins.append(Origin("labels", count, count, excerpt(name)))
+        return origins
+
 
 def all_versions() -> dict[str, str]:
     """Return the versions of Python and the packages."""
@@ -160,48 +215,3 @@ def host() -> dict[str, Any]:
         "processors": os.cpu_count(),
         "python": platform.python_version(),
     }
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Answers or labels of a run from before its last command.
-
-    `count` of `total` are from the run or annotator `name`.
-    """
-
-    kind: Literal["reused", "stored", "labels"]
-    count: int
-    total: int
-    name: str
-
-    @property
-    def is_notable(self) -> bool:
-        """Whether this is more than some answers by an earlier command, such as a dry run."""
-        return self.kind != "stored" or self.count >= self.total
-
-    def __str__(self) -> str:
-        if self.kind == "reused":
-            return f"{self.count:,} of {self.total:,} answers were reused from {self.name}"
-        if self.kind == "stored":
-            return f"{self.count:,} of {self.total:,} answers were stored by earlier commands"
-        return f"{numbered(self.count, 'label')} of {self.name} stored before the last command"
-
-
-def list_origins(environment: Environment) -> list[Origin]:
-    """Return the sources of a run's answers and labels before the last command."""
-    origins: list[Origin] = []
-    answers = environment.answers or AnswersUsed(asked=0, reused={})
-    reused = sum(answers.reused.values())
-    total = answers.asked + reused
-    for source, count in answers.reused.items():
-        origins.append(Origin("reused", count, total, excerpt(source)))
-    if environment.sessions:
-        last = environment.sessions[-1]
-        stored = last.answers_before - reused
-        if last.asked is not None:  # the last command may have reused some itself
-            stored = answers.asked - last.asked
-        if stored > 0:
-            origins.append(Origin("stored", stored, total, ""))
-        for name, count in last.labels_before.items():
-            origins.append(Origin("labels", count, count, excerpt(name)))
-    return origins

@@ -28,7 +28,7 @@ from localjudge.run_directory.directory import (
     part_path,
     placed_rows,
 )
-from localjudge.run_directory.environment import Origin, list_origins
+from localjudge.run_directory.environment import Origin
 from localjudge.run_directory.examination import with_examination
 from localjudge.run_directory.files import (
     RowsSoFar,
@@ -113,10 +113,10 @@ class RunRecord(Mapping[str, MetricSummary]):
             so_far = rows_so_far(path)
             if so_far is None:
                 raise UnfinishedRun(path, f"the run in {path} has no finished sample yet")
-            rule = VerdictRule(manifest.judge.threshold, 0.0, manifest.judge.thresholds)
-            empty = Totals([], rule).summary(manifest.signature, manifest.card)
-            totals = cls(path, empty, manifest, so_far)._sum_up(rule)
-            return cls(path, totals.summary(manifest.signature, manifest.card), manifest, so_far)
+            empty = Totals([], manifest.judge).summary(manifest.signature, manifest.card)
+            run = cls(path, empty, manifest, so_far)
+            summary = run._sum_up().summary(manifest.signature, manifest.card)
+            return replace(run, summary=summary)
         run = cls(path, read_summary(path), manifest)
         if check:
             check_files(path, run.summary, manifest, row_files(with_evidence=run.has_evidence))
@@ -124,9 +124,9 @@ class RunRecord(Mapping[str, MetricSummary]):
             return run._add_expected_means(check=check)
         return run
 
-    def _sum_up(self, rule: VerdictRule) -> Totals:
+    def _sum_up(self) -> Totals:
         """Return the totals of all rows. Raises RunDirectoryError if they are of another run."""
-        totals = self.totals(self.manifest.judge.metrics, rule)
+        totals = self.totals(self.manifest.judge.metrics)
         try:
             for evaluations in self.iter_evaluations():
                 totals.add(evaluations)
@@ -141,7 +141,7 @@ class RunRecord(Mapping[str, MetricSummary]):
         Without a check, damaged rows leave it without.
         """
         try:
-            computed = self._sum_up(self.rule(0.0)).metrics
+            computed = self._sum_up().metrics
         except RunDirectoryError:
             if check:
                 raise
@@ -206,13 +206,13 @@ class RunRecord(Mapping[str, MetricSummary]):
     @property
     def origins(self) -> list[Origin]:
         """Sources of answers and labels before the last command."""
-        return list_origins(self.manifest.environment)
+        return self.manifest.environment.origins
 
-    def totals(self, metrics: Iterable[str], rule: VerdictRule | Summary) -> Totals:
+    def totals(self, metrics: Iterable[str]) -> Totals:
         """Return empty totals of these metrics, for samples of this run."""
         return Totals(
             metrics,
-            rule,
+            self.summary,
             self.cluster_of,
             self.manifest.rubrics,
             self.sampling,
@@ -388,17 +388,6 @@ def as_run(run: RunLike, *, check: bool = True) -> RunRecord:
     if isinstance(run, RunRecord):
         return run
     return RunRecord.open(run, check=check)
-
-
-def seconds_per_verdict(run: RunRecord) -> float | None:
-    """Return the judge's seconds per verdict over all finished processes."""
-    sessions = run.manifest.environment.sessions
-    asked = sum(session.asked or 0 for session in sessions)
-    efforts = [session.effort for session in sessions if session.effort]
-    seconds = sum(effort.seconds_total or 0 for effort in efforts)
-    if not asked or not seconds:
-        return None
-    return seconds / asked
 
 
 def cached_by_run(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from localjudge.run_directory.identity import JudgeIdentity
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.manifest import Sampling
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow
@@ -126,13 +127,13 @@ def allowed_failures(max_failed: int | None, samples: int) -> int:
 class Totals:
     """Running totals for a summary, in 16 to 20 bytes for each score.
 
-    They do not depend on the order of the evaluations.
+    They do not depend on the order of the evaluations. `rule` has the thresholds.
     """
 
     def __init__(
         self,
         metric_names: Iterable[str],
-        rule: VerdictRule | Summary,
+        rule: VerdictRule | JudgeIdentity | Summary,
         cluster_of: Mapping[str, str] | None = None,
         rubrics: Collection[str] = (),
         sampling: Sampling = _ALL,

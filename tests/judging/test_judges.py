@@ -9,8 +9,6 @@ import localjudge
 from localjudge import InputError, ModelError, ScriptedEngine, model_registry, resources
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
-from localjudge.judging.judges import open_judge
-from localjudge.judging.settings import RunSettings
 
 pytestmark = pytest.mark.engine
 
@@ -88,7 +86,7 @@ def test_a_judge_that_cannot_be_opened_is_closed(
         tmp_path / "broken.gguf", random_model.byte_vocabulary(), chat_template=BROKEN_TEMPLATE
     )
     with pytest.raises(ModelError, match="chat template"):
-        open_judge(str(path), RunSettings(threads=1))
+        localjudge.Judge.open(path, threads=1)
     assert closed == ["broken"]
 
 

@@ -9,8 +9,6 @@ import localjudge
 from localjudge import InputError, Run, ScriptedEngine
 from localjudge.engine.tokens import ChatTemplate
 from localjudge.judge import profile as prompts
-from localjudge.judging.judges import wrap_engine
-from localjudge.judging.settings import checked
 from localjudge.types import ChatEnds
 from tests.judge.trained_templates import CHATML
 
@@ -97,6 +95,7 @@ def test_a_run_stores_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [change.ingredient for change in again.judge_changes] == ["judge.profile_sha256"]
 
 
-def test_a_profile_has_a_fixed_answer_form() -> None:
+def test_a_profile_has_a_fixed_answer_form(tmp_path: Path) -> None:
+    options = {"profile": "minicheck", "reasons": "before"}
     with pytest.raises(InputError, match="the prompt profile 'minicheck' cannot"):
-        wrap_engine(Templated({}), checked({"profile": "minicheck", "reasons": "before"}))
+        run(tmp_path / "run", Templated({}), ["faithfulness"], **options)
