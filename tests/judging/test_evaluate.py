@@ -1,56 +1,29 @@
-from collections.abc import Sequence
+"""Rounds of questions, and samples without a score."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from localjudge import Sample
-from localjudge.judging.evaluate import evaluate_samples
-from localjudge.judging.questions import TaskRef
-from localjudge.metrics import (
-    Context,
-    Failed,
-    Relevance,
-    SampleError,
-    Scored,
-    Sentences,
-    Span,
-    Steps,
-    Undefined,
-    Unit,
-    Verdict,
-)
-from localjudge.metrics.attribution import context_recall
-from localjudge.metrics.relevancy import context_relevancy
-from localjudge.text import sentences
-from localjudge.types import NoAnswer
+from localjudge import Run, Sample, ScriptedEngine, evaluate
+from localjudge.engine.scripted import unit_text
+from localjudge.metrics import Relevance, SampleError, Scored, Sentences, Span, Steps, Unit
+
+ROW = {
+    "id": "a",
+    "reference": "One. Two.",
+    "retrieved_contexts": ["Three. Four."],
+    "user_input": "Why?",
+}
 
 
-def sample(identifier: str = "a", **fields: object) -> Sample:
-    content = {
-        "reference": "One. Two.",
-        "retrieved_contexts": [Context(text="Three. Four.")],
-        "user_input": "Why?",
-    }
-    return Sample.model_validate({"id": identifier, **content, **fields})
-
-
-class Recorder:
-    """Answer from a table of unit texts (default 1) and record each round."""
-
-    def __init__(self, **said: Verdict | NoAnswer) -> None:
-        self.said = said
-        self.rounds: list[list[TaskRef]] = []
-
-    def __call__(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        """Answer one round."""
-        self.rounds.append(list(tasks))
-        return [
-            self.said.get(asked.task.unit.span.text.rstrip("."), Verdict(label=1))
-            for asked in tasks
-        ]
-
-
-def unit(text: str, index: int = 0) -> Unit:
-    return Unit(kind="sentence", index=index, source="reference", span=Span.whole(text))
+def judged(
+    out: Path, *rows: dict[str, Any], metrics: Any, **script: float | str
+) -> tuple[Run, list[str]]:
+    """Return a run, and the texts that were asked about; texts without a script get 1."""
+    engine = ScriptedEngine({f"{text}.": said for text, said in script.items()}, default=1.0)
+    run = evaluate(rows, metrics=metrics, engine=engine, out=out, max_failed=0)
+    return run, [unit_text(request) for request in engine.asked]
 
 
 class TwoRounds:
@@ -62,13 +35,18 @@ class TwoRounds:
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask, ask for an empty round, and perhaps ask again."""
-        (first,) = yield [Relevance(unit=unit("First"), user_input="?")]
+        (first,) = yield [self.ask(f"First {sample.id}.", 0)]
         nothing = yield []
         assert list(nothing) == []
         if first.label == 0:
             return Scored(value=0)
-        verdicts = yield [Relevance(unit=unit("Second", 1), user_input="?")]
+        verdicts = yield [self.ask("Second.", 1)]
         return Scored.fraction(verdict.label for verdict in verdicts)
+
+    def ask(self, text: str, index: int) -> Relevance:
+        """Return a question about this text."""
+        unit = Unit(kind="sentence", index=index, source="reference", span=Span.whole(text))
+        return Relevance(unit=unit, user_input="?")
 
 
 class Computed:
@@ -86,45 +64,39 @@ class Computed:
         return Scored(value=1)
 
 
-def test_a_metric_that_asks_again_gets_a_second_round() -> None:
-    """The other sample shares the first round and ends there."""
-    ask = Recorder()
-    (evaluated,) = evaluate_samples([sample()], [TwoRounds()], sentences, ask)
-    assert [[asked.task.unit.span.text for asked in tasks] for tasks in ask.rounds] == [
-        ["First"],
-        ["Second"],
-    ]
-    assert [asked.position for tasks in ask.rounds for asked in tasks] == [0, 1]
-    assert [verdict.position for verdict in evaluated.verdicts] == [0, 1]
+def test_a_metric_that_asks_again_gets_a_second_round(tmp_path: Path) -> None:
+    """All samples share the first round, and the second sample ends there."""
+    rows = [{**ROW, "id": name} for name in ("x", "y", "z")]
+    run, asked = judged(tmp_path, *rows, metrics=[TwoRounds()], **{"First y": 0.0})
+    assert asked == ["First x.", "First y.", "First z.", "Second."]
+    verdicts = [(row.sample_id, row.position, row.label) for row in run.verdicts]
+    assert verdicts == [("x", 0, 1), ("x", 1, 1), ("y", 0, 0), ("z", 0, 1), ("z", 1, 1)]
+    assert [row.score for row in run.scores] == [1, 0, 1]
 
 
-def test_one_unit_without_an_answer_fails_its_sample_for_that_metric_only() -> None:
-    ask = Recorder(Two=NoAnswer(error="it does not fit"))
-    evaluations = evaluate_samples(
-        [sample(), sample("b")], [context_recall(), context_relevancy()], sentences, ask
-    )
-    names = [(evaluation.sample_id, evaluation.metric) for evaluation in evaluations]
-    assert names == [
-        (row, metric) for row in "ab" for metric in ("context_recall", "context_relevancy")
-    ]
-    assert [len(tasks) for tasks in ask.rounds] == [8], (
-        "2 samples x (2 sentences of each text), asked together"
-    )
-    recall, relevancy = evaluations[:2]
-    assert recall.outcome == Failed(reason="no verdict for 1 of 2 units: it does not fit")
-    assert [(verdict.label, verdict.error) for verdict in recall.verdicts] == [
+def test_one_unit_without_an_answer_fails_its_sample_for_that_metric_only(
+    tmp_path: Path,
+) -> None:
+    """Metrics ask together about all samples: 2 sentences of each text."""
+    metrics = ["context_recall", "context_relevancy"]
+    run, asked = judged(tmp_path, ROW, metrics=metrics, Two="it does not fit")
+    assert asked == ["One.", "Two.", "Three.", "Four."]
+    recall, relevancy = run.scores
+    assert recall.status == "failed"
+    assert recall.detail == "no verdict for 1 of 2 units: it does not fit"
+    assert [(row.label, row.error) for row in run.verdicts[:2]] == [
         (1, None),
         (None, "it does not fit"),
     ]
-    assert relevancy.outcome == Scored(value=1, numerator=2, denominator=2)
+    assert (relevancy.score, relevancy.numerator, relevancy.denominator) == (1, 2, 2)
 
 
-def test_a_sample_error_fails_only_its_sample() -> None:
-    bad, good = evaluate_samples(
-        [sample("bad"), sample("good")], [Computed()], sentences, Recorder()
-    )
-    assert bad.outcome == Failed(reason="cannot be done (do something else)")
-    assert good.outcome == Scored(value=1)
+def test_a_sample_error_fails_only_its_sample(tmp_path: Path) -> None:
+    rows = [{**ROW, "id": name} for name in ("bad", "good")]
+    run, _ = judged(tmp_path, *rows, metrics=[Computed()])
+    bad, good = run.scores
+    assert (bad.status, bad.detail) == ("failed", "cannot be done (do something else)")
+    assert good.score == 1
 
 
 @pytest.mark.parametrize(
@@ -137,7 +109,11 @@ def test_a_sample_error_fails_only_its_sample() -> None:
         ),
     ],
 )
-def test_a_null_in_a_needed_field_is_undefined(fields: dict[str, object], reason: str) -> None:
-    ask = Recorder()
-    (evaluated,) = evaluate_samples([sample("a", **fields)], [context_recall()], sentences, ask)
-    assert (evaluated.outcome, ask.rounds) == (Undefined(reason=reason), [])
+def test_a_null_in_a_needed_field_is_undefined(
+    tmp_path: Path, fields: dict[str, Any], reason: str
+) -> None:
+    rows = [{**ROW, **fields}, {**ROW, "id": "b"}]
+    run, asked = judged(tmp_path, *rows, metrics=["context_recall"])
+    assert [row.status for row in run.scores] == ["undefined", "scored"]
+    assert run.scores[0].detail == reason
+    assert asked == ["One.", "Two."]
