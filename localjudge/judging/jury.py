@@ -36,7 +36,7 @@ from localjudge.judging.judges import (
 from localjudge.judging.scales import find_scales, scale_kind
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
-from localjudge.metrics.catalog import get_question, is_judged, list_special_tasks, list_tasks
+from localjudge.metrics.catalog import is_judged, list_special_tasks, list_tasks
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import JudgeIdentity, JuryMember, find_registered_jury
 from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
@@ -213,8 +213,10 @@ class Jury:
     def _combine(self, metric: Metric, settings: RunSettings, progress: Progress) -> Combination:
         """Return the weights of a calibration, an earlier run or the registry, else by scales."""
         kind = scale_kind(metric)
-        calibrated = {each.question: each.combination for each in settings.calibration}
-        combination = calibrated.get(get_question(metric.name) or "")
+        combination = None
+        calibration = settings.calibration_for(metric.name)
+        if calibration is not None:
+            combination = calibration.combination
         if combination is None and settings.weights:
             combination = Combination(settings.weights)
         registered = self._find_registered()
@@ -375,10 +377,13 @@ def announce(
     for line in jury.announcement.splitlines():
         progress.note(line)
     unanswerable: list[str] = []
+    metrics_by_judges: dict[str, list[str]] = {}
     for metric in metrics:
-        tasks = list_tasks([metric])
-        if all(judge.prompts.unsupported(tasks) for judge in jury.judges):
+        able = [judge.name for judge in jury.judges_for(metric)]
+        if not able:
             unanswerable.append(metric.name)
+        elif len(able) < len(jury.judges):
+            metrics_by_judges.setdefault(" and ".join(able), []).append(metric.name)
     if unanswerable:
         listed = ", ".join(unanswerable)
         reasons = " and ".join(dict.fromkeys(judge.prompts.why_not_asked for judge in jury.judges))
@@ -387,11 +392,6 @@ def announce(
         raise InputError(
             message, hint=f"name another model with {option('judge')}, or omit {listed}"
         )
-    metrics_by_judges: dict[str, list[str]] = {}
-    for metric in metrics:
-        able = [judge.name for judge in jury.judges_for(metric)]
-        if len(able) < len(jury.judges) and list_tasks([metric]):
-            metrics_by_judges.setdefault(" and ".join(able), []).append(metric.name)
     for judges, names in metrics_by_judges.items():
         progress.note(f"judged by {judges} only: {', '.join(names)}")
     identity = jury.identify(metrics, settings, progress)

@@ -20,7 +20,7 @@ from localjudge.judge.profile_choice import ChosenProfile, choose
 from localjudge.judge.wording import Reasons, require
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.metric import Metric
-from localjudge.run_directory.calibration import CalibrationLike
+from localjudge.run_directory.calibration import Calibration, CalibrationLike
 from localjudge.run_directory.environment import SettingsOfResults
 from localjudge.run_directory.run_record import RunLike, RunRecord
 from localjudge.text import Segmenter
@@ -230,19 +230,26 @@ class RunSettings(EngineSettings, SettingsOfResults):
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
         """Return the rule with the thresholds of the calibrated metrics."""
-        questions = {calibration.question for calibration in self.calibration}
         thresholds: dict[str, float] = {}
         for metric in metrics:
-            if get_question(metric.name) in questions:
-                thresholds[metric.name] = self.threshold_for(metric.name)
+            calibration = self.calibration_for(metric.name)
+            if calibration is not None:
+                thresholds[metric.name] = calibration.threshold
         return VerdictRule(self.threshold, self.min_valid_mass, thresholds)
 
     def threshold_for(self, metric: str) -> float:
-        question = get_question(metric) or ""
+        calibration = self.calibration_for(metric)
+        if calibration is None:
+            return self.threshold
+        return calibration.threshold
+
+    def calibration_for(self, metric: str) -> Calibration | None:
+        """Return the calibration for the question of a metric, if there is one."""
+        question = get_question(metric)
         for calibration in reversed(self.calibration):
             if calibration.question == question:
-                return calibration.threshold
-        return self.threshold
+                return calibration
+        return None
 
     @property
     def calibration_checksums(self) -> dict[str, str]:
