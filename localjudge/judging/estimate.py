@@ -30,9 +30,8 @@ from localjudge.judging.questions import Wording, digest, distinct
 from localjudge.judging.settings import parse_time
 from localjudge.judging.stopping import AimStatus, Stopping
 from localjudge.progress import count_with_progress
-from localjudge.run_directory.directory import STORE
+from localjudge.run_directory.directory import STORE, refuse_unusable
 from localjudge.run_directory.examination import with_examination
-from localjudge.run_directory.writing import refuse_unusable
 from localjudge.stats.interval import ratio_interval
 from localjudge.types import JudgeCard, Record, VerdictRequest
 

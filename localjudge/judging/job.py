@@ -33,7 +33,7 @@ from localjudge.judging.stored_data import find_judges
 from localjudge.metrics.catalog import is_judged
 from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
-from localjudge.run_directory.directory import STORE
+from localjudge.run_directory.directory import STORE, locked_directory, refuse_unusable, remove_file
 from localjudge.run_directory.environment import Session, all_versions, host
 from localjudge.run_directory.files import ResultFiles, read_manifest, rows_so_far, write_manifest
 from localjudge.run_directory.identity import JudgeIdentity, signature
@@ -43,7 +43,6 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import has_one_order
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.summary import SUMMARY, Summary, allowed_failures
-from localjudge.run_directory.writing import locked_directory, refuse_unusable, remove_file
 from localjudge.text.folding import fold
 from localjudge.words import numbered, option, option_name
 

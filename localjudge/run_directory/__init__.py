@@ -13,7 +13,7 @@
     calibration                       in LOCALJUDGE_HOME    calibration
     examination                       in LOCALJUDGE_HOME    examination
 
-`directory` reads any file as untrusted input, and `writing` locks the directory and writes. Other
+`directory` reads any file as untrusted input, and locks the directory to write in it. Other
 modules compute: `result_rows` and `summary` between judging and files, `jury`, `differences` of
 manifests. A finished run is a `run_record.RunRecord`.
 

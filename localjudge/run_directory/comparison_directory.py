@@ -18,8 +18,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from localjudge.errors import MissingRun, RunDirectoryError
-from localjudge.run_directory.directory import MANIFEST, read_object, validated
-from localjudge.run_directory.writing import make_directory, write_file
+from localjudge.run_directory.directory import (
+    MANIFEST,
+    make_directory,
+    read_object,
+    validated,
+    write_file,
+)
 from localjudge.types import Record
 from localjudge.words import option
 

@@ -28,10 +28,13 @@ from localjudge.errors import ChangedFile, RunDirectoryError
 from localjudge.resources import write_output
 from localjudge.run_directory.directory import (
     MANIFEST,
+    PartFile,
     excerpt,
     file_sha256,
     read_object,
+    remove_file,
     validated,
+    write_file,
 )
 from localjudge.run_directory.identity import signature
 from localjudge.run_directory.label_rows import LABELS, hash_first_labels, now
@@ -47,7 +50,6 @@ from localjudge.run_directory.result_rows import (
     score_rows,
 )
 from localjudge.run_directory.summary import SUMMARY, SUMMARY_VERSION, Summary
-from localjudge.run_directory.writing import PartFile, remove_file, write_file
 from localjudge.types import Record
 from localjudge.words import numbered
 

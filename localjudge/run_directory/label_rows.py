@@ -32,9 +32,13 @@ from pydantic import AfterValidator, Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
 from localjudge.resources import OPEN_SAFELY, unwritable
-from localjudge.run_directory.directory import MAX_VALUE_BYTES, open_regular, parse_row
+from localjudge.run_directory.directory import (
+    MAX_VALUE_BYTES,
+    open_regular,
+    parse_row,
+    wait_for_lock,
+)
 from localjudge.run_directory.result_rows import Index, Share, json_line
-from localjudge.run_directory.writing import wait_for_lock
 from localjudge.stats.corrected import MAX_POINTS
 from localjudge.text.folding import clean
 from localjudge.types import Label, Record

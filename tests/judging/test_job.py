@@ -8,7 +8,7 @@ import pytest
 import localjudge
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.report.shown_progress import Lines
-from localjudge.run_directory.writing import locked_directory
+from localjudge.run_directory.directory import locked_directory
 
 ROWS: list[dict[str, Any]] = [
     {

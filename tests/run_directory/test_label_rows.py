@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from localjudge import InputError, RunDirectoryError
 from localjudge.labels.decisions import Decisions
+from localjudge.run_directory.directory import locked_directory
 from localjudge.run_directory.label_rows import (
     LabelRow,
     append_labels,
@@ -28,7 +29,6 @@ from localjudge.run_directory.label_rows import (
     label_file,
     stored_labels,
 )
-from localjudge.run_directory.writing import locked_directory
 
 LABELS = "labels.jsonl"
 MAX_POINTS = 2**22

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from localjudge import OutOfResource, RunDirectoryError
+from localjudge.run_directory.directory import PartFile, locked_directory, write_file
 from localjudge.run_directory.request_keys import RequestKeys
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow, reading, select_answers
-from localjudge.run_directory.writing import PartFile, locked_directory, write_file
 from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
 
 KEYS = RequestKeys({"engine": "test"})
@@ -159,7 +159,7 @@ def test_a_run_directory_is_private(tmp_path: Path) -> None:
 def test_a_directory_in_use_refuses_a_second_process(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; "
-        "from localjudge.run_directory.writing import locked_directory\n"
+        "from localjudge.run_directory.directory import locked_directory\n"
         "with locked_directory(Path(sys.argv[1])): pass"
     )
     with locked_directory(tmp_path):

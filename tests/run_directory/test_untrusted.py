@@ -13,7 +13,7 @@ from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.report.sample_views import prompts_view, sample_view
-from localjudge.run_directory.writing import locked_directory
+from localjudge.run_directory.directory import locked_directory
 from tests.run_directory.conftest import edited, in_store
 
 Attack = Callable[[Path], object]
