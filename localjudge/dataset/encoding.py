@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 UTF_8 = "utf-8"
 _MARKS = {
@@ -171,19 +171,14 @@ class _DecodedText(NamedTuple):
     has_small_letters: bool
 
 
-class _Alphabet(NamedTuple):
-    letters: frozenset[str]
-    encodings: Sequence[str]
-
-
 def guess_encoding(data: bytes) -> str | None:
     """Return the encoding of the bytes, or None if they do not decide."""
     texts = {decoded.encoding: decoded for decoded in _decode(data)}
     found: list[tuple[str, _DecodedText]] = []
     for language, alphabet in _alphabets().items():
-        for encoding in alphabet.encodings:
+        for encoding in alphabet["encodings"]:
             decoded = texts.get(encoding)
-            if decoded and _coverage(decoded, alphabet.letters) >= _MIN_COVERAGE:
+            if decoded and _coverage(decoded, language) >= _MIN_COVERAGE:
                 found.append((language, decoded))
     if not found:
         return _guess_asian(data)
@@ -196,7 +191,7 @@ def _decode(data: bytes) -> Iterator[_DecodedText]:
     """Yield what the bytes say in each encoding in which all of them are characters."""
     encodings: dict[str, None] = {}
     for alphabet in _alphabets().values():
-        encodings.update(dict.fromkeys(alphabet.encodings))
+        encodings.update(dict.fromkeys(alphabet["encodings"]))
     for encoding in encodings:
         try:
             text = data.decode(encoding)
@@ -214,7 +209,7 @@ def _choose_by_words(found: Sequence[tuple[str, _DecodedText]]) -> str | None:
     ranked: list[tuple[int, float, bool, _DecodedText]] = []
     for language, decoded in found:
         hits = sum(decoded.words[word] for word in _function_words(language))
-        coverage = _coverage(decoded, _alphabets()[language].letters)
+        coverage = _coverage(decoded, language)
         is_frequent = decoded.encoding == WINDOWS_1252 and decoded.has_small_letters
         ranked.append((hits, coverage, is_frequent, decoded))
     most, best_coverage, is_frequent, best = max(ranked, key=lambda candidate: candidate[:3])
@@ -229,11 +224,13 @@ def _choose_by_words(found: Sequence[tuple[str, _DecodedText]]) -> str | None:
     return best.encoding
 
 
-def _coverage(decoded: _DecodedText, letters: frozenset[str]) -> float:
+def _coverage(decoded: _DecodedText, language: str) -> float:
     """Return the share of the characters beyond ASCII that the language writes so."""
     total = decoded.marks.total() + decoded.fine + decoded.odd
     if not total:
         return 1.0
+    alphabet = _alphabets()[language]
+    letters = {*alphabet["letters"], *alphabet.get("in_words", "")}
     return (decoded.fine + sum(decoded.marks[letter] for letter in letters)) / total
 
 
@@ -324,13 +321,9 @@ def _is_odd_sign(text: str, position: int) -> bool:
 
 
 @cache
-def _alphabets() -> dict[str, _Alphabet]:
-    table = tomllib.loads(_ALPHABETS.read_text(encoding="utf-8"))
-    alphabets = {}
-    for language, row in table.items():
-        letters = frozenset(row["letters"] + row.get("in_words", ""))
-        alphabets[language] = _Alphabet(letters, row["encodings"])
-    return alphabets
+def _alphabets() -> dict[str, dict[str, Any]]:
+    """Return the letters of each language, and the encodings that it is written in."""
+    return tomllib.loads(_ALPHABETS.read_text(encoding="utf-8"))
 
 
 @cache

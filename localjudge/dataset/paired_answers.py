@@ -10,7 +10,7 @@ The id of a row without one is made from its texts without the answers.
 
 import heapq
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
@@ -23,7 +23,6 @@ from localjudge.errors import DataError
 AGAINST = "against"
 """Stands beside the fields of a mapping for the column of the baseline."""
 _SHOWN = 5
-_Fields = dict[str, Any]
 
 
 class PairedAnswers(NamedTuple):
@@ -40,21 +39,6 @@ class PairedAnswers(NamedTuple):
     equal: int
 
 
-class _Row(NamedTuple):
-    """A row of both data sets: its name and position, and its fields and columns in each."""
-
-    name: str
-    position: int
-    before: tuple[_Fields, str]
-    after: tuple[_Fields, str]
-
-    @property
-    def answers(self) -> list[str]:
-        return [
-            str(fields.get("response") or "").strip() for fields, _ in (self.before, self.after)
-        ]
-
-
 def pair_answers(baseline: Dataset, run: Dataset) -> PairedAnswers:
     """Pair the rows of one file that was read twice, whose positions number all its rows.
 
@@ -62,64 +46,63 @@ def pair_answers(baseline: Dataset, run: Dataset) -> PairedAnswers:
     """
     left_out: list[str] = []
     places = list(run.skipped_places)
+    generated = run.table.places_without_id()
     equal = 0
     questions = SampleTable()
-    for row in _rows_of_both(baseline, run):
-        if not all(row.answers):
-            left_out.append(row.name)
+    for before, after in _rows_of_both(baseline, run):
+        answer = _answer_of(after)
+        if not (_answer_of(before) and answer):
+            left_out.append(generated.get(after.position, after.id))
             if len(places) < _SHOWN:
-                places.append(run.table.place_at(row.position))
+                places.append(run.table.place_at(after.position))
             continue
-        equal += row.answers[0] == row.answers[1]
-        fields, _ = row.after
-        questions.add({key: value for key, value in fields.items() if key != "response"}, {})
+        equal += _answer_of(before) == answer
+        fields = json.loads(after.content)
+        del fields["response"]
+        if after.position in generated:
+            del fields["id"]
+        questions.add(fields, {})
     if not len(questions):
         source = ", ".join(run.sources)
         hint = "name two columns with the answers of two systems"
         raise DataError(f"no row of {source} has both answers", hint=hint)
     questions.complete_ids()
-    before = SampleTable()
-    after = SampleTable()
+    befores = SampleTable()
+    afters = SampleTable()
     names = (row.id for row in questions.rows())
-    for row in _rows_of_both(baseline, run):
-        if all(row.answers):
+    for before, after in _rows_of_both(baseline, run):
+        if _answer_of(before) and _answer_of(after):
             identifier = {"id": next(names)}
-            before.add({**row.before[0], **identifier}, json.loads(row.before[1]))
-            after.add({**row.after[0], **identifier}, json.loads(row.after[1]))
+            befores.add({**json.loads(before.content), **identifier}, json.loads(before.extras))
+            afters.add({**json.loads(after.content), **identifier}, json.loads(after.extras))
     unused: list[tuple[str, ...]] = []
     for without_before, without_after in zip(baseline.unused, run.unused, strict=True):
         unused.append(tuple(name for name in without_after if name in without_before))
-    skipped = run.skipped + len(run.table) - len(after)
+    skipped = run.skipped + len(run.table) - len(afters)
     changes: dict[str, Any] = {
         "skipped": skipped,
         "skipped_places": tuple(places[:_SHOWN]),
         "unused": tuple(unused),
     }
     return PairedAnswers(
-        replace(baseline, table=before, **changes),
-        replace(run, table=after, **changes),
+        replace(baseline, table=befores, **changes),
+        replace(run, table=afters, **changes),
         len(left_out),
         tuple(left_out[:_SHOWN]),
         equal,
     )
 
 
-def _rows_of_both(baseline: Dataset, run: Dataset) -> Iterator[_Row]:
-    """Yield the rows that can be used in both data sets. Generated ids are left out."""
-    places = run.table.places_without_id()
+def _rows_of_both(baseline: Dataset, run: Dataset) -> Iterator[tuple[SampleRow, SampleRow]]:
+    """Yield the rows that can be used in both data sets, as they are in each."""
     position = attrgetter("position")
     merged = heapq.merge(baseline.table.rows(), run.table.rows(), key=position)
     for _, group in groupby(merged, key=position):
         rows = list(group)
-        if len(rows) == 1:
-            continue
-        before, after = rows
-        name = places.get(after.position, after.id)
-        yield _Row(name, after.position, _read(before, places), _read(after, places))
+        if len(rows) > 1:
+            before, after = rows
+            yield before, after
 
 
-def _read(row: SampleRow, places: Mapping[int, str]) -> tuple[_Fields, str]:
-    fields = json.loads(row.content)
-    if row.position in places:
-        del fields["id"]
-    return fields, row.extras
+def _answer_of(row: SampleRow) -> str:
+    return str(json.loads(row.content).get("response") or "").strip()

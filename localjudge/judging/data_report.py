@@ -22,7 +22,7 @@ from localjudge.metrics.documents import get_compared_value
 from localjudge.progress import Progress
 from localjudge.text.folding import clean, skeleton
 from localjudge.text.language_guess import language_warning, row_language_warning
-from localjudge.text.thinking import thinking_ranges
+from localjudge.text.responses import thinking_ranges
 from localjudge.types import context_texts
 from localjudge.words import numbered, option, option_name, printable
 
