@@ -1,7 +1,7 @@
 """List the models on this machine, as `--judge` takes them (`localjudge models`)."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from localjudge import local_models, model_registry
@@ -114,9 +114,17 @@ def _find_models(folders: Iterable[str | Path]) -> tuple[list[FoundModel], list[
     A file in several places is listed for the first program that has it, under each of its names
     there.
     """
+    entries = list(map(_find_registered, model_registry.registered()))
+    for program in local_models.PROGRAMS:
+        entries += local_models.list_models(program)
+    for folder in map(Path, folders):
+        directory = folder.expanduser().absolute()
+        if not os.path.isdir(directory):
+            raise InputError(f"{folder} is not a folder", hint="name folders that hold GGUF files")
+        entries += local_models.scan_folder(_FOLDER, directory)
     models_by_file: dict[Path, list[FoundModel]] = {}
     skipped: list[SkippedFile] = []
-    for entry in _search(folders):
+    for entry in entries:
         if isinstance(entry, SkippedFile):
             skipped.append(entry)
             continue
@@ -127,18 +135,6 @@ def _find_models(folders: Iterable[str | Path]) -> tuple[list[FoundModel], list[
     for same_file in models_by_file.values():
         models += same_file
     return models, skipped
-
-
-def _search(folders: Iterable[str | Path]) -> Iterator[Found]:
-    for name in model_registry.registered():
-        yield _find_registered(name)
-    for program in local_models.PROGRAMS:
-        yield from local_models.list_models(program)
-    for folder in map(Path, folders):
-        directory = folder.expanduser().absolute()
-        if not os.path.isdir(directory):
-            raise InputError(f"{folder} is not a folder", hint="name folders that hold GGUF files")
-        yield from local_models.scan_folder(_FOLDER, directory)
 
 
 def _find_registered(name: str) -> Found:

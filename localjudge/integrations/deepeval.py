@@ -144,8 +144,14 @@ def _questions(question: SystemOneQuestion, state: Any) -> list[_Question]:
         row: Mapping[str, Any] = {"response": conversion.describe_fields(fields)}
     else:
         words, row = sample
+    if isinstance(question, NoulQuestion):
+        wordings = [conversion.ask_whether(words, yes=question.true, no=question.false)]
+    elif isinstance(question, ChoiceQuestion):
+        wordings = conversion.ask_each_option(words, question.options)
+    else:
+        wordings = conversion.ask_each_level(words, question.levels)
     written = json.dumps(row)
-    return [(written, asks) for asks in _word(question, words)]
+    return [(written, wording) for wording in wordings]
 
 
 def _fields(state: Any, item: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,14 +177,6 @@ def _known_question(item: Mapping[str, Any], fields: Mapping[str, Any]) -> _Ques
             row = {"retrieved_contexts": [text], "user_input": asked, "reference": reference}
             return json.dumps(row), "context_precision"
     return None
-
-
-def _word(question: SystemOneQuestion, words: str) -> list[str]:
-    if isinstance(question, NoulQuestion):
-        return [conversion.ask_whether(words, yes=question.true, no=question.false)]
-    if isinstance(question, ChoiceQuestion):
-        return conversion.ask_each_option(words, question.options)
-    return conversion.ask_each_level(words, question.levels)
 
 
 def _p_yes(evaluation: Evaluation) -> float:

@@ -274,7 +274,9 @@ def without_markup(text: str) -> str:
     if "<" in text:
         text = _TAG.sub(_blank_tag, text)
     if "\\" in text:
-        text = _LITERAL_LINE_END.sub(_write_line_ends, text)
+        text = _LITERAL_LINE_END.sub(
+            lambda literal: re.sub(r"\\[nr]", "\n ", literal[0]).replace("\\t", "  "), text
+        )
     if any(sign in text for sign in _INVISIBLE):
         text = _INVISIBLE_AFTER_STOP.sub(_blank_signs, text)
     return text
@@ -282,10 +284,6 @@ def without_markup(text: str) -> str:
 
 def _hide_stops(link: re.Match[str]) -> str:
     return _STOP_IN_CODE.sub("-", link[0])
-
-
-def _write_line_ends(literal: re.Match[str]) -> str:
-    return re.sub(r"\\[nr]", "\n ", literal[0]).replace("\\t", "  ")
 
 
 def _blank_signs(signs: re.Match[str]) -> str:
