@@ -20,15 +20,14 @@ from typing import NamedTuple, get_args
 from localjudge.errors import InputError
 from localjudge.metrics import metric as naming
 from localjudge.metrics.abstention import abstention, context_sufficiency, refusal
-from localjudge.metrics.answer_correctness import answer_correctness
 from localjudge.metrics.attribution import (
     ATTRIBUTION_LABELS,
+    answer_correctness,
     context_recall,
     faithfulness,
     labelled_statements,
 )
 from localjudge.metrics.citations import citation_support, citation_validity
-from localjudge.metrics.context_precision import context_precision
 from localjudge.metrics.documents import (
     WHOLE_RANKING,
     get_compared_value,
@@ -42,6 +41,7 @@ from localjudge.metrics.metric import About, Metric
 from localjudge.metrics.relevancy import (
     RELEVANCE_LABELS,
     answer_relevancy,
+    context_precision,
     context_relevancy,
     context_relevancy_chunk,
     labelled_sentences,
