@@ -7,7 +7,6 @@ import pytest
 
 from localjudge import ScriptedEngine, evaluate
 from localjudge.metrics import catalog
-from localjudge.metrics.catalog import described
 from tests.cli.conftest import Call
 
 
@@ -122,6 +121,6 @@ def test_every_metric_is_listed_with_its_options(call: Call) -> None:
     assert metrics["context_recall"]["about"]["unit"] == "sentences of the reference"
 
 
-@pytest.mark.parametrize("metric", described(), ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", catalog.described(), ids=lambda metric: metric.name)
 def test_each_bundled_metric_is_described_completely(metric: Any) -> None:
     assert all(metric.about._replace(counted="may be missing"))

@@ -8,7 +8,6 @@ import localjudge
 from localjudge import InputError, metrics
 from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
-from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
 
 # The example in the docstring of `localjudge.metrics`, as its author would save it.
 EXAMPLE = textwrap.dedent(
@@ -217,10 +216,11 @@ def possible(*fields: str) -> list[str]:
 def test_default_metrics_follow_from_the_columns(
     fields: tuple[str, ...], chosen: tuple[str, ...]
 ) -> None:
-    assert default_metrics(possible(*fields)) == chosen
+    assert catalog.default_metrics(possible(*fields)) == chosen
 
 
 def test_default_metrics_are_listed_and_work_with_every_judge() -> None:
-    assert {*FIRST_CHOICES} <= {*ALL_CHOICES} <= {*catalog.our_names()}
-    assert not catalog.list_special_tasks(map(catalog.get, ALL_CHOICES))
-    assert {*DOCUMENTS} <= {*FIRST_CHOICES}
+    listed = [metric for metric in catalog.described() if metric.default_metrics]
+    assert not any(metric.instructions for metric in listed)
+    chosen = {*catalog.default_metrics(catalog.our_names())}
+    assert {*DOCUMENTS} <= chosen <= {metric.name for metric in listed}

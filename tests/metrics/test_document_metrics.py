@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Callable, Sequence
+from itertools import product
 from math import log2
 from typing import Any, NamedTuple
 
@@ -11,18 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge import Sample
-from localjudge.metrics import Context, Outcome, SampleError, Scored, Undefined, documents
-from localjudge.metrics.documents import (
-    MakeDocumentMetric,
-    hit_rate_at,
-    precision_at,
-    recall_at,
-)
+from localjudge.metrics import Context, Outcome, SampleError, Scored, Undefined, catalog
 from localjudge.text import sentences
 
-OURS = dict(
-    zip(("single_hit", "multi_hit", "mrr", "map", "ndcg"), documents.WHOLE_RANKING, strict=True),
-)
+SINGLE_HIT = "document_recall_single_hit"
+MULTI_HIT = "document_recall_multi_hit"
+MRR = "document_mrr"
+MAP = "document_map"
+NDCG = "document_ndcg"
+OF_HAYSTACK = [SINGLE_HIT, MULTI_HIT, MRR, MAP, NDCG]
 
 
 class DocumentScores(NamedTuple):
@@ -33,7 +31,7 @@ class DocumentScores(NamedTuple):
 
 
 def score_lists(
-    measure: MakeDocumentMetric,
+    metric: str,
     truths: Sequence[Sequence[Context | str]],
     retrieved: Sequence[Sequence[Context | str]],
     *,
@@ -41,17 +39,16 @@ def score_lists(
 ) -> DocumentScores:
     """Score every question as a separate sample. A document may be a plain text."""
     samples = [make_sample(*lists) for lists in zip(truths, retrieved, strict=True)]
-    outcomes = [compute_outcome(measure, sample, compare_by=compare_by) for sample in samples]
+    outcomes = [compute_outcome(metric, sample, compare_by=compare_by) for sample in samples]
     scores = [outcome.value for outcome in outcomes if isinstance(outcome, Scored)]
     assert len(scores) == len(outcomes)
     return DocumentScores(sum(scores) / len(scores), scores)
 
 
-def compute_outcome(
-    measure: MakeDocumentMetric, sample: Sample, *, compare_by: str = "content"
-) -> Outcome:
+def compute_outcome(metric: str, sample: Sample, *, compare_by: str = "content") -> Outcome:
+    made = catalog.get(f"{metric}(compare_by={compare_by})")
     with pytest.raises(StopIteration) as finished:
-        next(measure(compare_by=compare_by).steps(sample, sentences))
+        next(made.steps(sample, sentences))
     return finished.value.value  # type: ignore[no-any-return]
 
 
@@ -67,55 +64,52 @@ def _documents(documents: Sequence[Context | str]) -> tuple[Context, ...]:
     )
 
 
-MEASURES = [*OURS.values(), hit_rate_at(3), precision_at(3), recall_at(3)]
+METRICS = [*OF_HAYSTACK, "hit_rate@3", "precision@3", "recall@3"]
 TRUTHS = [["a", "b", "c", "d"], ["x"], ["p", "q"]]
 RETRIEVED = [["n", "a", "n", "c"], ["x"], ["m", "n"]]
 """Hits at ranks 2 and 4 of four truths; the only truth at rank 1; none of two."""
 
 
 @pytest.mark.parametrize(
-    ("measure", "expected"),
+    ("metric", "expected"),
     [
-        (OURS["single_hit"], [1, 1, 0]),
-        (OURS["multi_hit"], [2 / 4, 1, 0]),
-        (OURS["mrr"], [1 / 2, 1, 0]),
-        (OURS["map"], [(1 / 2 + 2 / 4) / 4, 1, 0]),
-        (hit_rate_at(1), [0, 1, 0]),
-        (recall_at(3), [1 / 4, 1, 0]),
-        (precision_at(4), [2 / 4, 1 / 4, 0]),
+        (SINGLE_HIT, [1, 1, 0]),
+        (MULTI_HIT, [2 / 4, 1, 0]),
+        (MRR, [1 / 2, 1, 0]),
+        (MAP, [(1 / 2 + 2 / 4) / 4, 1, 0]),
+        ("hit_rate@1", [0, 1, 0]),
+        ("recall@3", [1 / 4, 1, 0]),
+        ("precision@4", [2 / 4, 1 / 4, 0]),
     ],
-    ids=lambda value: getattr(value, "name", None),
 )
-def test_document_metrics_by_hand(measure: MakeDocumentMetric, expected: list[float]) -> None:
+def test_document_metrics_by_hand(metric: str, expected: list[float]) -> None:
     """Average precision divides by all truths, and precision by k even if fewer are retrieved."""
-    assert score_lists(measure, TRUTHS, RETRIEVED).individual_scores == expected
+    assert score_lists(metric, TRUTHS, RETRIEVED).individual_scores == expected
 
 
 def test_ndcg_weighs_by_score_and_counts_every_truth_as_one_without_scores() -> None:
     dcg = 1 / log2(3) + 1 / log2(5)
     ideal = 1 + 1 / log2(3) + 1 / log2(4) + 1 / log2(5)
-    assert score_lists(OURS["ndcg"], TRUTHS, RETRIEVED).individual_scores == pytest.approx(
+    assert score_lists(NDCG, TRUTHS, RETRIEVED).individual_scores == pytest.approx(
         [dcg / ideal, 1, 0]
     )
     truths = [Context(text="much", score=3), Context(text="little", score=1)]
     dcg = 1 / log2(2) + 3 / log2(3)
     ideal = 3 / log2(2) + 1 / log2(3)
-    assert score_lists(OURS["ndcg"], [truths], [["little", "much"]]).score == pytest.approx(
-        dcg / ideal
-    )
+    assert score_lists(NDCG, [truths], [["little", "much"]]).score == pytest.approx(dcg / ideal)
 
 
 def test_a_document_that_is_retrieved_twice_is_one_hit() -> None:
     truths = [["a", "b"]]
     retrieved = [["a", "a"]]
-    assert score_lists(OURS["multi_hit"], truths, retrieved).score == 1 / 2
-    assert score_lists(OURS["map"], truths, retrieved).score == 1 / 2
-    assert score_lists(OURS["ndcg"], truths, retrieved).score == 1 / (1 + 1 / log2(3))
-    assert score_lists(precision_at(2), truths, retrieved).score == 1 / 2
+    assert score_lists(MULTI_HIT, truths, retrieved).score == 1 / 2
+    assert score_lists(MAP, truths, retrieved).score == 1 / 2
+    assert score_lists(NDCG, truths, retrieved).score == 1 / (1 + 1 / log2(3))
+    assert score_lists("precision@2", truths, retrieved).score == 1 / 2
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure().name)
-def test_documents_are_compared_by_the_chosen_field(measure: MakeDocumentMetric) -> None:
+@pytest.mark.parametrize("metric", METRICS)
+def test_documents_are_compared_by_the_chosen_field(metric: str) -> None:
     truth = Context(text="old words", id="1", meta={"source": {"url": "u"}})
     for by, same in (
         ("content", False),
@@ -124,13 +118,13 @@ def test_documents_are_compared_by_the_chosen_field(measure: MakeDocumentMetric)
         ("meta.source.page", False),
     ):
         retrieved = Context(text="new words", id="1", meta={"source": {"url": "u"}})
-        assert (score_lists(measure, [[truth]], [[retrieved]], compare_by=by).score > 0) == same
+        assert (score_lists(metric, [[truth]], [[retrieved]], compare_by=by).score > 0) == same
     # A comparison value may be a list.
     document = Context(text="a", meta={"pages": [1, 2]})
-    assert score_lists(measure, [[document]], [[document]], compare_by="meta.pages").score > 0
+    assert score_lists(metric, [[document]], [[document]], compare_by="meta.pages").score > 0
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure().name)
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(
     ("truths", "retrieved", "reason"),
     [
@@ -142,23 +136,23 @@ def test_documents_are_compared_by_the_chosen_field(measure: MakeDocumentMetric)
     ],
 )
 def test_a_zero_is_explained(
-    measure: MakeDocumentMetric, truths: list[str], retrieved: list[str], reason: str
+    metric: str, truths: list[str], retrieved: list[str], reason: str
 ) -> None:
-    outcome = compute_outcome(measure, make_sample(truths, retrieved)).model_dump()
+    outcome = compute_outcome(metric, make_sample(truths, retrieved)).model_dump()
     assert (outcome["value"], outcome["detail"]) == (0, reason)
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure().name)
-def test_a_null_is_undefined(measure: MakeDocumentMetric) -> None:
-    assert compute_outcome(measure, Sample(id="1", reference_contexts=())) == Undefined(
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_null_is_undefined(metric: str) -> None:
+    assert compute_outcome(metric, Sample(id="1", reference_contexts=())) == Undefined(
         reason="retrieved_contexts is null"
     )
-    assert compute_outcome(measure, Sample(id="1", retrieved_contexts=())) == Undefined(
+    assert compute_outcome(metric, Sample(id="1", retrieved_contexts=())) == Undefined(
         reason="reference_contexts is null"
     )
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure().name)
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(
     ("by", "retrieved", "reason"),
     [
@@ -168,13 +162,13 @@ def test_a_null_is_undefined(measure: MakeDocumentMetric) -> None:
     ],
 )
 def test_incomparable_contexts_are_undefined(
-    measure: MakeDocumentMetric, by: str, retrieved: Context, reason: str
+    metric: str, by: str, retrieved: Context, reason: str
 ) -> None:
-    outcome = compute_outcome(measure, make_sample([Context(id="a")], [retrieved]), compare_by=by)
+    outcome = compute_outcome(metric, make_sample([Context(id="a")], [retrieved]), compare_by=by)
     assert outcome == Undefined(reason=f"{reason}, and of some only the id is known")
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure().name)
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(
     ("by", "truth", "retrieved", "side"),
     [
@@ -184,9 +178,9 @@ def test_incomparable_contexts_are_undefined(
     ],
 )
 def test_documents_without_ids_are_undefined_and_not_0(
-    measure: MakeDocumentMetric, by: str, truth: Context, retrieved: Context, side: str
+    metric: str, by: str, truth: Context, retrieved: Context, side: str
 ) -> None:
-    outcome = compute_outcome(measure, make_sample([truth], [retrieved]), compare_by=by)
+    outcome = compute_outcome(metric, make_sample([truth], [retrieved]), compare_by=by)
     assert outcome == Undefined(reason=f"no {side} document has an id")
 
 
@@ -194,11 +188,9 @@ def test_documents_without_ids_are_undefined_and_not_0(
 def test_invalid_relevances_fail_the_sample(scores: tuple[float | None, ...]) -> None:
     truths = tuple(Context(text=str(index), score=score) for index, score in enumerate(scores))
     with pytest.raises(SampleError, match="sample s7"):
-        compute_outcome(
-            OURS["ndcg"], Sample(id="s7", reference_contexts=truths, retrieved_contexts=truths)
-        )
+        compute_outcome(NDCG, Sample(id="s7", reference_contexts=truths, retrieved_contexts=truths))
     # Relevances of 0 are not a ground truth.
-    outcome = compute_outcome(OURS["ndcg"], make_sample([Context(text="a", score=0)], ["a"]))
+    outcome = compute_outcome(NDCG, make_sample([Context(text="a", score=0)], ["a"]))
     assert outcome == Scored(value=0, detail="no ground-truth document has a relevance above 0")
 
 
@@ -213,11 +205,11 @@ COMPARED_BY = ["content", "id", "meta.a", "meta.a.b", "meta.missing"]
 def theirs() -> dict[str, Callable[[str], Any]]:
     evaluators = pytest.importorskip("haystack.components.evaluators")
     return {
-        "single_hit": lambda by: evaluators.DocumentRecallEvaluator("single_hit", by),
-        "multi_hit": lambda by: evaluators.DocumentRecallEvaluator("multi_hit", by),
-        "mrr": evaluators.DocumentMRREvaluator,
-        "map": evaluators.DocumentMAPEvaluator,
-        "ndcg": evaluators.DocumentNDCGEvaluator,
+        SINGLE_HIT: lambda by: evaluators.DocumentRecallEvaluator("single_hit", by),
+        MULTI_HIT: lambda by: evaluators.DocumentRecallEvaluator("multi_hit", by),
+        MRR: evaluators.DocumentMRREvaluator,
+        MAP: evaluators.DocumentMAPEvaluator,
+        NDCG: evaluators.DocumentNDCGEvaluator,
     }
 
 
@@ -245,7 +237,7 @@ def contexts(rng: random.Random, scored: bool) -> list[Context]:
 
 
 # A meta value that is an object cannot be hashed: Haystack's recall and NDCG stop at it.
-UNHASHABLE = {("single_hit", "meta.a"), ("multi_hit", "meta.a"), ("ndcg", "meta.a")}
+UNHASHABLE = {(SINGLE_HIT, "meta.a"), (MULTI_HIT, "meta.a"), (NDCG, "meta.a")}
 
 
 # The six questions of Haystack's own tests, with letters for texts, in order of retrieval.
@@ -267,43 +259,43 @@ GRADED = [
 
 
 @pytest.mark.parametrize(
-    ("name", "truths", "retrieved", "individual", "score"),
+    ("metric", "truths", "retrieved", "individual", "score"),
     [
-        ("single_hit", SIX_TRUTHS, SIX_RETRIEVED, [1, 1, 1, 1, 0, 1], 0.8333333333333334),
-        ("multi_hit", SIX_FOUR_OF_ONE, SIX_RETRIEVED, [1, 1, 0.5, 1, 0.75, 1], 0.875),
-        ("mrr", SIX_TRUTHS, SIX_WORSE, [1, 0.5, 1 / 3, 0.5, 0, 1], 0.5555555555555555),
-        ("map", SIX_TRUTHS, SIX_RETRIEVED, [1, 0.8333333, 0.5, 0.5833333, 0, 0.8333333], 0.625),
-        ("ndcg", [["a", "b"], GRADED], [["a", "c", "b"], list("12345")], [0.9197, 0.6592], 0.7895),
+        (SINGLE_HIT, SIX_TRUTHS, SIX_RETRIEVED, [1, 1, 1, 1, 0, 1], 0.8333333333333334),
+        (MULTI_HIT, SIX_FOUR_OF_ONE, SIX_RETRIEVED, [1, 1, 0.5, 1, 0.75, 1], 0.875),
+        (MRR, SIX_TRUTHS, SIX_WORSE, [1, 0.5, 1 / 3, 0.5, 0, 1], 0.5555555555555555),
+        (MAP, SIX_TRUTHS, SIX_RETRIEVED, [1, 0.8333333, 0.5, 0.5833333, 0, 0.8333333], 0.625),
+        (NDCG, [["a", "b"], GRADED], [["a", "c", "b"], list("12345")], [0.9197, 0.6592], 0.7895),
     ],
 )
 def test_published_haystack_examples_are_reproduced(
-    name: str,
+    metric: str,
     truths: list[list[str]],
     retrieved: list[list[str]],
     individual: list[float],
     score: float,
 ) -> None:
     """Numbers of haystack's `test/components/evaluators`. MAP divides by all truths, as of late."""
-    actual = score_lists(OURS[name], truths, retrieved)
+    actual = score_lists(metric, truths, retrieved)
     assert [actual.score, *actual.individual_scores] == pytest.approx(
         [score, *individual], abs=1e-4
     )
 
 
 @pytest.mark.parametrize(
-    ("name", "by"),
-    [(name, by) for name in OURS for by in COMPARED_BY if (name, by) not in UNHASHABLE],
+    ("metric", "by"),
+    [pair for pair in product(OF_HAYSTACK, COMPARED_BY) if pair not in UNHASHABLE],
 )
 def test_random_rankings_score_as_in_haystack(
     theirs: dict[str, Callable[[str], Any]],
-    name: str,
+    metric: str,
     by: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     logger = pytest.importorskip("haystack.components.evaluators.document_recall").logger
     monkeypatch.setattr(logger, "warning", lambda *_, **__: None)
-    rng = random.Random(f"{name} {by}")
-    evaluator = theirs[name](by)
+    rng = random.Random(f"{metric} {by}")
+    evaluator = theirs[metric](by)
     for _ in range(200):
         questions = rng.randrange(1, 7)
         truths = [contexts(rng, scored=bool(index % 2)) for index in range(questions)]
@@ -312,7 +304,7 @@ def test_random_rankings_score_as_in_haystack(
             ground_truth_documents=as_haystack(truths),
             retrieved_documents=as_haystack(retrieved),
         )
-        actual = score_lists(OURS[name], truths, retrieved, compare_by=by)
+        actual = score_lists(metric, truths, retrieved, compare_by=by)
         assert (actual.score, actual.individual_scores) == (
             expected["score"],
             expected["individual_scores"],
@@ -322,11 +314,11 @@ def test_random_rankings_score_as_in_haystack(
 def test_mixed_scores_are_refused_as_in_haystack(theirs: dict[str, Callable[[str], Any]]) -> None:
     truths = [[Context(text="a", score=1), Context(text="b")]]
     with pytest.raises(ValueError, match="must have a score"):
-        theirs["ndcg"]("content").run(
+        theirs[NDCG]("content").run(
             ground_truth_documents=as_haystack(truths), retrieved_documents=[[]]
         )
     with pytest.raises(SampleError, match="1 of 2 ground-truth documents"):
-        score_lists(OURS["ndcg"], truths, [[]])
+        score_lists(NDCG, truths, [[]])
 
 
 def lists_of_documents(score: st.SearchStrategy[float | None]) -> st.SearchStrategy[list[Context]]:
@@ -354,9 +346,9 @@ UNSCORED = lists_of_documents(st.none())
 def test_every_score_lies_between_0_and_1(
     rows: list[tuple[list[Context], list[Context]]], by: str, k: int
 ) -> None:
-    for measure in [*OURS.values(), hit_rate_at(k), precision_at(k), recall_at(k)]:
+    for metric in [*OF_HAYSTACK, f"hit_rate@{k}", f"precision@{k}", f"recall@{k}"]:
         for truths, retrieved in rows:
-            outcome = compute_outcome(measure, make_sample(truths, retrieved), compare_by=by)
+            outcome = compute_outcome(metric, make_sample(truths, retrieved), compare_by=by)
             if isinstance(outcome, Undefined):
                 assert by == "id"
             else:

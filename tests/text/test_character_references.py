@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localjudge import Sample
 from localjudge.evidence.finder import Finder, words_in
 from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter
-from localjudge.metrics import Attribution, Span, Unit
+from localjudge.metrics import Attribution, Span, Unit, response_statements
 from localjudge.text import sentences
 from localjudge.text.character_references import read_characters
-from localjudge.text.responses import prepare, statements
-from localjudge.text.segmenter import JudgedSentences
+from localjudge.text.segmenter import judged_sentences
 
 SPELLINGS = [
     ("M&uuml;ller f&uuml;hrt", "Müller führt"),
@@ -65,7 +65,7 @@ CUTS = [
 @pytest.mark.parametrize("marked", CUTS)
 def test_a_text_is_cut_as_its_characters_are(marked: str) -> None:
     text = marked.replace("|", "")
-    judged = JudgedSentences(sentences)(text)
+    judged = judged_sentences(sentences)(text)
     bare = [html.unescape(span.text).strip() for span in judged]
     assert bare == [html.unescape(part).strip() for part in marked.split("|")]
     assert all(text[span.start : span.end] == span.text for span in judged)
@@ -73,14 +73,14 @@ def test_a_text_is_cut_as_its_characters_are(marked: str) -> None:
 
 def test_marks_and_thinking_have_the_offsets_of_the_stored_text() -> None:
     text = "<think>&uuml;?</think>K&ouml;ln is old.&nbsp;[1] It is big.[2]&nbsp;"
-    judged = statements(prepare(text), sentences)
+    judged = response_statements(Sample(id="1", response=text), sentences)
     assert [statement.shown for statement in judged] == ["K&ouml;ln is old.", "It is big."]
     names = [[text[mark.start : mark.end] for mark in statement.marks] for statement in judged]
     assert names == [["[1]"], ["[2]"]]
 
 
 def test_references_alone_are_no_sentence() -> None:
-    assert JudgedSentences(sentences)("One.\n\n&nbsp;\n\n&mdash;\n\nTwo.")[1].text == "Two."
+    assert judged_sentences(sentences)("One.\n\n&nbsp;\n\n&mdash;\n\nTwo.")[1].text == "Two."
 
 
 def test_the_judge_reads_characters() -> None:

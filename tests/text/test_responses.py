@@ -4,25 +4,28 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from localjudge.text import sentences
-from localjudge.text.responses import is_json, prepare, statements
+from localjudge import Sample
+from localjudge.metrics import Context, response_statements
+from localjudge.text import Segmenter, sentences
+from localjudge.text.responses import is_json, prepare
 
 A = "It is in Ulm."
 CITING = "It is old [1]. It is big [2]."
 FENCE = "```"
 
 
-def shown(
-    text: str, ids: frozenset[str] = frozenset(), *, keep_thinking: bool = False
-) -> list[str]:
-    return [
-        statement.shown
-        for statement in statements(prepare(text, ids, keep_thinking=keep_thinking), sentences)
-    ]
+def responding(text: str, *ids: str) -> Sample:
+    contexts = tuple(Context(text="It is.", id=name) for name in ids)
+    return Sample(id="1", response=text, retrieved_contexts=contexts)
 
 
-def cited(text: str, ids: frozenset[str] = frozenset()) -> list[tuple[str, ...]]:
-    judged = statements(prepare(text, ids), sentences)
+def shown(text: str, *ids: str, keep_thinking: bool = False) -> list[str]:
+    cut = Segmenter("en", keep_thinking=keep_thinking)
+    return [statement.shown for statement in response_statements(responding(text, *ids), cut)]
+
+
+def cited(text: str, *ids: str) -> list[tuple[str, ...]]:
+    judged = response_statements(responding(text, *ids), sentences)
     return [tuple(name for mark in statement.marks for name in mark.names) for statement in judged]
 
 
@@ -385,10 +388,9 @@ def test_marks_are_no_part_of_a_statement(
 
 
 def test_an_id_without_digits_is_a_mark_where_contexts_have_it() -> None:
-    ids = frozenset({"danube", "b"})
     text = "Ulm is old.[danube] It is big. [b]"
-    assert shown(text, ids) == ["Ulm is old.", "It is big."]
-    assert cited(text, ids) == [("danube",), ("b",)]
+    assert shown(text, "danube", "b") == ["Ulm is old.", "It is big."]
+    assert cited(text, "danube", "b") == [("danube",), ("b",)]
 
 
 @pytest.mark.parametrize(
@@ -488,7 +490,7 @@ PIECES = [
 @example("x <think><think></think>One.")
 def test_offsets_in_the_shown_text_are_those_of_the_statement(text: str) -> None:
     response = prepare(text)
-    for statement in statements(response, sentences):
+    for statement in response_statements(responding(text), sentences):
         start = response.offset_in_shown(statement.span.start)
         assert response.shown[start : start + len(statement.span.text)] == statement.span.text
 
