@@ -55,9 +55,16 @@ from localjudge.types import (
 
 def context_sufficiency() -> BuiltIn:
     """Whether the question can be answered from the contexts."""
+
+    def steps(sample: Sample, sentences: Sentences) -> Steps:
+        if not (sample.user_input or "").strip():
+            return Undefined(reason="there is no question")
+        [verdict] = yield [_ask_sufficiency(sample)]
+        return Scored.fraction([verdict.label], detail=nothing_retrieved(sample))
+
     return BuiltIn(
         "context_sufficiency",
-        _ask_about_question,
+        steps,
         required_fields=frozenset({"user_input", "retrieved_contexts"}),
         special_tasks=frozenset({"sufficiency"}),
         about=About(
@@ -67,13 +74,6 @@ def context_sufficiency() -> BuiltIn:
             source="Joren et al. 2025, Sufficient Context",
         ),
     )
-
-
-def _ask_about_question(sample: Sample, sentences: Sentences) -> Steps:
-    if not (sample.user_input or "").strip():
-        return Undefined(reason="there is no question")
-    [verdict] = yield [_ask_sufficiency(sample)]
-    return Scored.fraction([verdict.label], detail=nothing_retrieved(sample))
 
 
 def _ask_sufficiency(sample: Sample) -> Sufficiency:
@@ -89,9 +89,16 @@ def _ask_sufficiency(sample: Sample) -> Sufficiency:
 
 def refusal() -> BuiltIn:
     """Whether the response declines to answer."""
+
+    def steps(sample: Sample, sentences: Sentences) -> Steps:
+        tasks = []
+        if response_statements(sample, sentences):
+            tasks.append(_ask_refusal(sample, sentences))
+        return score_share(tasks, "the response has no sentence")
+
     return BuiltIn(
         "refusal",
-        _ask_about_refusal,
+        steps,
         version=2,
         lower_is_better=True,
         required_fields=frozenset({"response"}),
@@ -103,13 +110,6 @@ def refusal() -> BuiltIn:
             source="Phoenix, promptfoo is-refusal",
         ),
     )
-
-
-def _ask_about_refusal(sample: Sample, sentences: Sentences) -> Steps:
-    tasks = []
-    if response_statements(sample, sentences):
-        tasks.append(_ask_refusal(sample, sentences))
-    return score_share(tasks, "the response has no sentence")
 
 
 def _ask_refusal(sample: Sample, sentences: Sentences) -> Refusal:

@@ -62,9 +62,16 @@ _ARE_SUPPORTED = "are supported by the documents"
 
 def context_recall() -> BuiltIn:
     """Share of the reference's sentences that can be attributed to the contexts."""
+
+    def steps(sample: Sample, sentences: Sentences) -> Steps:
+        statements = sentences(sample.reference or "")
+        contexts = context_texts(sample.retrieved_contexts)
+        tasks = attributions(sample, "reference", statements, contexts)
+        return score_share(tasks, _NO_REFERENCE, nothing_retrieved(sample))
+
     return BuiltIn(
         "context_recall",
-        _ask_about_reference,
+        steps,
         required_fields=frozenset({"reference", "retrieved_contexts"}),
         common_tasks=frozenset({"attribution"}),
         about=About(
@@ -75,13 +82,6 @@ def context_recall() -> BuiltIn:
             source="RAGAS context_recall",
         ),
     )
-
-
-def _ask_about_reference(sample: Sample, sentences: Sentences) -> Steps:
-    statements = sentences(sample.reference or "")
-    contexts = context_texts(sample.retrieved_contexts)
-    tasks = attributions(sample, "reference", statements, contexts)
-    return score_share(tasks, _NO_REFERENCE, nothing_retrieved(sample))
 
 
 def faithfulness() -> BuiltIn:
@@ -206,14 +206,14 @@ def _f1(units: Sequence[Unit], values: Sequence[float]) -> float:
 
 def labelled_statements() -> BuiltIn:
     """Can the statement, which is the whole response, be attributed to the contexts?"""
-    return replace(faithfulness(), name=ATTRIBUTION_LABELS, steps=_ask_about_statement)
 
+    def steps(sample: Sample, _: Sentences) -> Steps:
+        tasks = attributions(
+            sample,
+            "response",
+            [Span.whole(sample.response or "")],
+            context_texts(sample.retrieved_contexts),
+        )
+        return score_share(tasks, "there is no statement")
 
-def _ask_about_statement(sample: Sample, _: Sentences) -> Steps:
-    tasks = attributions(
-        sample,
-        "response",
-        [Span.whole(sample.response or "")],
-        context_texts(sample.retrieved_contexts),
-    )
-    return score_share(tasks, "there is no statement")
+    return replace(faithfulness(), name=ATTRIBUTION_LABELS, steps=steps)

@@ -158,9 +158,22 @@ def _ask_about_support(sample: Sample, sentences: Sentences, of: _Counted) -> St
 
 def citation_validity() -> BuiltIn:
     """Share of citations that name a retrieved context."""
+
+    def steps(sample: Sample, sentences: Sentences) -> Steps:
+        yield from ()
+        index = ContextIndex(sample.retrieved_contexts or ())
+        cited = index.resolve(prepared_response(sample, sentences).marks)
+        if not cited:
+            return Undefined(reason="the response cites nothing")
+        invalid = [citation.name for citation in cited if citation.context is None]
+        total = len(cited)
+        valid = total - len(invalid)
+        detail = _describe_missing(list(dict.fromkeys(invalid)))
+        return Scored(value=valid / total, numerator=valid, denominator=total, detail=detail)
+
     return BuiltIn(
         "citation_validity",
-        _score_validity,
+        steps,
         version=2,
         required_fields=frozenset({"response", "retrieved_contexts"}),
         about=About(
@@ -171,19 +184,6 @@ def citation_validity() -> BuiltIn:
             source="citation checks of TruLens and DeepEval's community",
         ),
     )
-
-
-def _score_validity(sample: Sample, sentences: Sentences) -> Steps:
-    yield from ()
-    index = ContextIndex(sample.retrieved_contexts or ())
-    cited = index.resolve(prepared_response(sample, sentences).marks)
-    if not cited:
-        return Undefined(reason="the response cites nothing")
-    invalid = [citation.name for citation in cited if citation.context is None]
-    total = len(cited)
-    valid = total - len(invalid)
-    detail = _describe_missing(list(dict.fromkeys(invalid)))
-    return Scored(value=valid / total, numerator=valid, denominator=total, detail=detail)
 
 
 def _describe_missing(names: Sequence[str]) -> str | None:

@@ -65,9 +65,25 @@ _ARE_NEEDED = "are needed to answer the question"
 
 def context_relevancy() -> BuiltIn:
     """Share of the contexts' sentences that are needed for the question."""
+
+    def steps(sample: Sample, sentences: Sentences) -> Steps:
+        contexts = context_texts(sample.retrieved_contexts)
+        units: list[Unit] = []
+        for position, text in enumerate(contexts):
+            for span in sentences(text):
+                unit = Unit(
+                    kind="sentence",
+                    index=len(units),
+                    source="retrieved_contexts",
+                    source_index=position,
+                    span=span,
+                )
+                units.append(unit)
+        return _share_needed(sample, units, "the contexts have no sentence", beside=contexts)
+
     return BuiltIn(
         "context_relevancy",
-        _ask_about_contexts,
+        steps,
         required_fields=frozenset({"user_input", "retrieved_contexts"}),
         common_tasks=frozenset({"relevance_sentence"}),
         about=About(
@@ -78,22 +94,6 @@ def context_relevancy() -> BuiltIn:
             source="RAGAS v0.1 ContextRelevancy",
         ),
     )
-
-
-def _ask_about_contexts(sample: Sample, sentences: Sentences) -> Steps:
-    contexts = context_texts(sample.retrieved_contexts)
-    units: list[Unit] = []
-    for position, text in enumerate(contexts):
-        for span in sentences(text):
-            unit = Unit(
-                kind="sentence",
-                index=len(units),
-                source="retrieved_contexts",
-                source_index=position,
-                span=span,
-            )
-            units.append(unit)
-    return _share_needed(sample, units, "the contexts have no sentence", beside=contexts)
 
 
 def context_relevancy_chunk() -> BuiltIn:
@@ -227,21 +227,21 @@ def _average_precision(_: Sequence[Unit], useful: Sequence[float]) -> float:
 
 def labelled_sentences() -> BuiltIn:
     """Which sentences of a passage are needed for the question? Each context is a sentence."""
-    return replace(context_relevancy(), name=RELEVANCE_LABELS, steps=_ask_about_passage)
 
+    def steps(sample: Sample, _: Sentences) -> Steps:
+        question = sample.user_input or ""
+        texts = context_texts(sample.retrieved_contexts)
+        passage = " ".join(texts)
+        tasks = []
+        for index, text in enumerate(texts):
+            unit = Unit(
+                kind="sentence",
+                index=index,
+                source="retrieved_contexts",
+                source_index=index,
+                span=Span.whole(text),
+            )
+            tasks.append(Relevance(unit=unit, user_input=question, contexts=(passage,)))
+        return score_share(tasks, "there is no sentence")
 
-def _ask_about_passage(sample: Sample, _: Sentences) -> Steps:
-    question = sample.user_input or ""
-    texts = context_texts(sample.retrieved_contexts)
-    passage = " ".join(texts)
-    tasks = []
-    for index, text in enumerate(texts):
-        unit = Unit(
-            kind="sentence",
-            index=index,
-            source="retrieved_contexts",
-            source_index=index,
-            span=Span.whole(text),
-        )
-        tasks.append(Relevance(unit=unit, user_input=question, contexts=(passage,)))
-    return score_share(tasks, "there is no sentence")
+    return replace(context_relevancy(), name=RELEVANCE_LABELS, steps=steps)
