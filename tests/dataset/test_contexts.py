@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,43 +86,6 @@ def test_other_shapes_are_refused_by_name(value: Any, said: str) -> None:
         read(value)
     assert "contexts" in str(caught.value)
     assert said in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "contexts"),
-    [
-        ("", None),
-        ('["a", {"text": "b"}]', ["a", "b"]),
-        ("['a', \"b's\"]", ["a", "b's"]),
-        ("['a',\n 'b']", ["a", "b"]),
-        ("[]", []),
-        ("one text", ["one text"]),
-        ("[1] A footnote opens this text.", ["[1] A footnote opens this text."]),
-        ("[Music] he said [Applause]", ["[Music] he said [Applause]"]),
-        ('{"text": "a"}', ["a"]),
-        ('{"price": 5}', ['{"price": 5}']),
-    ],
-)
-def test_a_cell_holds_a_list_or_one_text_or_nothing(
-    tmp_path: Path, text: str, contexts: list[str] | None
-) -> None:
-    path = tmp_path / "data.csv"
-    quoted = text.replace('"', '""')
-    path.write_text(f'question,contexts\nq,"{quoted}"\n', encoding="utf-8")
-    expected = None if contexts is None else tuple(Context(text=text) for text in contexts)
-    assert load(path).samples[0].retrieved_contexts == expected
-
-
-NUMPY = "['a' 'b' ... 'y' 'z']"
-"""It prints no more than 1,000 values."""
-
-
-@pytest.mark.parametrize(
-    "text", ['["a", "b"', "['\\d']", "[{'a'", '[{"text": "a", "text": "b"}]', NUMPY]
-)
-def test_a_cell_with_a_broken_list_is_named(text: str) -> None:
-    with pytest.raises(DataError, match="contexts: found a list that"):
-        read(text)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 import csv
 import threading
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,6 @@ import pytest
 from localjudge import DataError, InputError, Run, ScriptedEngine, evaluate
 from localjudge.analysis.slices import slices
 from localjudge.dataset import load
-from localjudge.dataset.formats import read
-from localjudge.dataset.rows import RawRow
-from localjudge.dataset.sources import Source
 
 EMPTY: list[str | None] = ["", "  ", None]
 
@@ -38,7 +34,7 @@ def test_a_quote_may_follow_a_space(tmp_path: Path, content: str, answers: list[
     ("content", "columns"),
     [
         ("question, as asked;answer, final;contexts\nWhen?;In 1962.;It was.\n", 3),
-        ("id;question, q;answer, final;contexts, best, first\n1;When?;In 1962.;It was.\n", 4),
+        ("answer;question, q;answer, final;contexts, best, first\n1;When?;In 1962.;It was.\n", 4),
         ("question; as asked,answer; final,contexts\nWhen?,In 1962.,It was.\n", 3),
         ("question, asked\tanswer, final\tcontexts\nWhen?\tIn 1962.\tIt was.\n", 3),
         ("Frage, kurz;answer;contexts\nWann?;Im Mai, am 3.;Es war im Mai, am 3.\n", 3),
@@ -52,9 +48,8 @@ def test_the_delimiter_is_the_one_that_fits_the_rows(
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_text(content)
-    with closing(Source(str(path))) as source:
-        rows = list(read(source, {}))
-    assert [len(row.values) for row in rows if isinstance(row, RawRow)] == [columns] * len(rows)
+    data = load(path)
+    assert len(data.mapping) + len(data.unused[0]) == columns
 
 
 def test_a_record_with_too_many_cells_names_the_delimiter(tmp_path: Path) -> None:

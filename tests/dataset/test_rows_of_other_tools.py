@@ -7,7 +7,6 @@ import pytest
 
 from localjudge import DataError, Sample
 from localjudge.dataset import load
-from localjudge.dataset.conversation import last_turn, looks_like_messages
 from localjudge.metrics import Context
 
 TWO = ["one text", "two texts"]
@@ -236,7 +235,8 @@ EARLIER = [said("system", "Be brief."), said("user", "Hi."), said("assistant", "
 def test_the_last_question_and_its_answer_are_the_turn(
     messages: list[Any], turn: tuple[str, str | None]
 ) -> None:
-    assert last_turn(messages) == turn
+    (sample,) = load([{"user_input": messages}]).samples
+    assert (sample.user_input, sample.response) == turn
 
 
 def test_other_values_are_not_taken_for_conversations() -> None:
@@ -247,16 +247,16 @@ def test_other_values_are_not_taken_for_conversations() -> None:
         [{"role": "user"}],
         [said("critic", "a")],
     ):
-        assert last_turn(messages) is None
+        with pytest.raises(DataError, match=r"user_input: found an? (empty )?list"):
+            load([{"user_input": messages, "contexts": ["a"]}])
     for message in (
         said("system", "a"),
         said("user", ""),
         said("user", None),
         said("doc", "a", "type"),
     ):
-        assert last_turn([message, said("assistant", "b")]) is None
-    with pytest.raises(DataError, match="user_input: found a list of 1"):
-        load([{"user_input": [{"role": "user"}], "contexts": ["a"]}, {"user_input": "q"}])
+        with pytest.raises(DataError, match="user_input: found a list of 2"):
+            load([{"user_input": [message, said("assistant", "b")], "contexts": ["a"]}])
 
 
 TALK = [*EARLIER, said("user", "Where?"), said("assistant", "There.")]
@@ -416,7 +416,8 @@ def test_a_question_with_other_colons_or_brackets_is_text(question: str) -> None
     "line", ["User: why?\n", "User: ", "?\n", "Why? \n Bot:", "User:\n" + " " * 50]
 )
 def test_a_long_text_is_searched_for_a_dialogue_once(line: str) -> None:
-    assert not looks_like_messages(line * 100_000)
+    (sample,) = load([{"question": line * 100_000}]).samples
+    assert sample.user_input == line * 100_000
 
 
 def test_a_node_of_a_newer_llama_index_is_read() -> None:

@@ -14,8 +14,6 @@ from pydantic import BaseModel
 
 from localjudge import DataError, InputError, Sample
 from localjudge.dataset import load
-from localjudge.dataset.data_in_memory import find_table_rows
-from localjudge.dataset.rows import PLACEHOLDERS
 from localjudge.judging.metric_choice import describe_nothing_words
 from localjudge.metrics import Context
 
@@ -66,9 +64,7 @@ def test_a_frame_is_not_copied_as_a_whole() -> None:
     frame = pandas.DataFrame({"question": [f"What is {number}?" for number in range(20_000)]})
     load(frame.head(1))
     tracemalloc.start()
-    rows = find_table_rows(frame, "rows")
-    assert rows is not None
-    assert sum(1 for _ in rows()) == sum(1 for _ in rows()) == 20_000
+    assert len(load(frame).samples) == 20_000
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
     tracemalloc.stop()
 
@@ -198,10 +194,13 @@ def test_a_response_of_csv_may_be_a_refusal(tmp_path: Path) -> None:
     ]
 
 
-def test_all_missing_words_of_pandas_are_known() -> None:
+def test_all_missing_words_of_pandas_are_known(tmp_path: Path) -> None:
     from pandas._libs.parsers import STR_NA_VALUES
 
-    assert {word for word in STR_NA_VALUES if word} <= PLACEHOLDERS
+    words = sorted(word for word in STR_NA_VALUES if word)
+    lines = ["question,reference", *(f"q,{word}" for word in words)]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    assert {sample.reference for sample in load(tmp_path / "a.csv").samples} == {None}
 
 
 def test_a_missing_element_is_left_out_with_its_id(tmp_path: Path) -> None:

@@ -6,10 +6,7 @@ import pytest
 from localjudge.doctor import probing
 from localjudge.doctor.probing import (
     ProbeFigures,
-    admit_by_task,
     check_admission,
-    limits_json,
-    measure_skill,
 )
 from localjudge.judge import profile as prompts
 from localjudge.judge.probes import (
@@ -75,15 +72,15 @@ def test_figures_by_hand() -> None:
 
     At .5, verdicts 0 1 1 1: accuracy (1 + 1/2) / 2, bias 3/4 - 2/4.
     """
-    kinds = (("number", 0.2), ("relation", 0.7), ("copied", 0.6), ("paraphrase", 0.9))
-    figures = measure_skill(
-        [(next(item for item in probes() if item.kind == kind), p) for kind, p in kinds]
-    )
-    assert (figures.auc.mean, figures.balanced_accuracy.mean, figures.bias.mean) == (
-        0.75,
-        0.75,
-        0.25,
-    )
+    p: dict[Task, float] = {}
+    for kind, value in (("number", 0.2), ("relation", 0.7), ("copied", 0.6), ("paraphrase", 0.9)):
+        first = next(item for item in probes() if item.kind == kind)
+        p[first.task] = value
+    _, checks = measure(lambda item: p.get(item.task))
+    figures = checks["attribution"].figures
+    assert figures["items"] == 4
+    names = ("auc", "balanced_accuracy", "bias")
+    assert [figures[name]["value"] for name in names] == [0.75, 0.75, 0.25]
 
 
 @pytest.mark.parametrize(
@@ -102,11 +99,10 @@ def test_flips_cross_the_threshold(before: float, after: float, flipped: int) ->
 
 def test_one_passage_has_figures_and_no_interval() -> None:
     """One cluster has no variance. Bounds that need an interval are missed."""
-    figures, checks = measure(knows, count=1)
-    for measured in figures.skills.values():
-        assert limits_json(measured.auc) == {"value": 1.0, "low": None, "high": None}
+    _, checks = measure(knows, count=1)
     assert [name for name, check in checks.items() if check.status == "ok"] == ["probes"]
     for name in ("attribution", "relevance", "answers"):
+        assert checks[name].figures["auc"] == {"value": 1.0, "low": None, "high": None}
         assert "1 group" in checks[name].finding
         assert "guessing" not in checks[name].finding
     assert "1 pair" in checks["answers"].finding
@@ -326,9 +322,14 @@ def test_a_missed_limit_excludes_its_use_and_all_higher_uses(
     changed: dict[str, float], attribution: str, relevance: str
 ) -> None:
     """A bound itself passes. Order and minimal pairs are measured on statements only."""
-    admissions = admit_by_task(at_bounds(**changed), passes_plain_cases=True)
-    uses = [admission.uses for admission in admissions.values()]
-    assert [(use or ("",))[-1] for use in uses] == [attribution, relevance]
+    check = check_admission(
+        at_bounds(**changed),
+        passes_plain_cases=True,
+        required=None,
+        tasks=["attribution", "relevance"],
+    )
+    uses = check.figures["uses"].values()
+    assert [(use or [""])[-1] for use in uses] == [attribution, relevance]
 
 
 def test_answers_by_hand() -> None:

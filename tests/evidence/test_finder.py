@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.evidence.finder import Finder, Match
+from localjudge.evidence.finder import Finder
 from localjudge.metrics import Span
 from localjudge.text import Segmenter
 
@@ -40,7 +40,7 @@ def test_score_is_the_weight_of_common_words() -> None:
     both = math.log(1 + 3 / 2.5)
     one = math.log(1 + 3 / 1.5)
     none = math.log(1 + 3 / 0.5)
-    assert match == Match(0, Span(start=0, end=16, text="Danube near Ulm."), 0.4923)
+    assert match == (0, Span(start=0, end=16, text="Danube near Ulm."), 0.4923)
     assert round((both + one) / (both + one + none), 4) == 0.4923
 
 
@@ -53,6 +53,23 @@ def test_a_stop_word_counts_a_tenth() -> None:
     [match] = Finder(["The Ulm."], CUT).find("the absent Ulm")
 
     assert match.score == 0.3667
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "count"),
+    [
+        ("en", "the", 0.1),
+        ("de", "der", 0.1),
+        ("fr", "les", 0.1),
+        ("es", "los", 0.1),
+        ("xx", "der", 1),
+    ],
+)
+def test_stop_words_are_those_of_the_language(language: str, word: str, count: float) -> None:
+    """No sentence has either word. A language without a list has no stop words."""
+    weights = Finder([], CUT, language).weights(f"{word} Ulm")
+
+    assert weights[word] == pytest.approx(count * weights["ulm"])
 
 
 def test_a_heading_counts_for_the_sentences_below_it() -> None:

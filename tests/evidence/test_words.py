@@ -1,6 +1,6 @@
 import pytest
 
-from localjudge.evidence.finder import stop_words, words_in
+from localjudge.evidence.finder import words_in
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,3 @@ def test_other_languages_compare_the_first_six_letters() -> None:
 def test_text_without_spaces_is_compared_by_pairs_of_signs() -> None:
     assert words_in("東京は首都") == ["東京", "京は", "は首", "首都"]
     assert words_in("犬") == ["犬"]
-
-
-@pytest.mark.parametrize(
-    ("language", "word"), [("en", "the"), ("de", "der"), ("fr", "les"), ("es", "los")]
-)
-def test_stop_words_are_those_of_the_language(language: str, word: str) -> None:
-    assert word in stop_words(language)
-
-
-def test_a_language_without_stop_words_has_none() -> None:
-    assert stop_words("xx") == frozenset()
