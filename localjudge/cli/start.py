@@ -49,7 +49,7 @@ from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
 from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
 from localjudge.report.estimate_views import estimate_view
-from localjudge.report.sentences import state_mean
+from localjudge.report.quoted_metrics import state_mean
 from localjudge.report.summary_views import next_step
 from localjudge.report.terminal import Table, number, put, show
 from localjudge.run_directory.examination import NOT_EXAMINED

@@ -17,7 +17,6 @@ from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import Alteration, Reason, alterations
-from localjudge.labels.corrected_mean import quote_mean
 from localjudge.labels.run_labels import disputed_statements
 from localjudge.metrics.catalog import get_question
 from localjudge.report.certificate_text import (
@@ -38,7 +37,12 @@ from localjudge.report.certificate_text import (
 from localjudge.report.html_page import DIFFERS, INVALID_INPUTS, check_report
 from localjudge.report.messages import Messages
 from localjudge.report.private_page import name_run, page_parts, write_page
-from localjudge.report.quoted_metrics import QuotedMetric, quote_metrics, select_findings
+from localjudge.report.quoted_metrics import (
+    QuotedMetric,
+    quote_metrics,
+    quote_slice,
+    select_findings,
+)
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE, file_sha256
 from localjudge.run_directory.examination import find_examination
 from localjudge.run_directory.files import VERIFICATION, LastVerification, last_verification
@@ -363,22 +367,21 @@ def _slice_rows(run: RunRecord, by: str, messages: Messages) -> Iterator[dict[st
         value = part.value
         if value is None:
             value = NO_VALUE
-        for name, summary in part.metrics.items():
-            corrected = part.corrected.get(name)
-            quoted = quote_mean(summary, corrected)
+        for metric in quote_slice(part).values():
+            corrected = metric.corrected
             basis = messages.plain("certificate.judge_only")
-            if corrected and quoted.basis == "labels":
+            if corrected and metric.basis == "labels":
                 labels = count_labels(corrected, messages)
                 basis = messages.plain("certificate.corrected", labels=labels)
-            elif corrected and quoted.basis == "too few labels":
+            elif corrected and metric.basis == "too few labels":
                 labelled = corrected.counts.labelled if corrected.counts else 0
                 basis = messages.plain("certificate.by_labels", n=labelled)
             yield {
                 "value": value,
-                "metric": name,
+                "metric": metric.name,
                 "samples": part.samples,
-                "mean": messages.number(quoted.mean),
-                "interval": translate_interval(quoted.ci95, messages),
+                "mean": messages.number(metric.quoted.mean),
+                "interval": translate_interval(metric.quoted.ci95, messages),
                 "basis": basis,
             }
 

@@ -21,7 +21,7 @@ from localjudge.analysis.gate_decisions import GateDecision, count_missing_label
 from localjudge.metrics import catalog
 from localjudge.report.difference_claims import claims
 from localjudge.report.remarks import ALWAYS_VALID
-from localjudge.report.slice_views import EACH_ALONE, slice_name, uncorrected_slices
+from localjudge.report.summary_views import EACH_ALONE, slice_name, uncorrected_slices
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.directory import excerpt
 from localjudge.stats.interval import Mean, NoMean

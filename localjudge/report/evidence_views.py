@@ -122,8 +122,16 @@ def describe_ranks(counts: EvidenceRanks) -> str:
 
 def rank_rows(counts: EvidenceRanks) -> Iterator[tuple[str, ...]]:
     """Yield the cells of each rank, of all higher ranks together, of no context, and of all."""
+    groups: list[tuple[str, Sequence[RankCounts]]] = []
+    for rank in counts.ranks[:_MAX_RANKS]:
+        groups.append((str(rank.rank), [rank]))
+    others = counts.ranks[_MAX_RANKS:]
+    if len(others) == 1:
+        groups.append((str(others[0].rank), others))
+    elif others:
+        groups.append((f"{others[0].rank} to {others[-1].rank}", others))
     so_far = 0
-    for name, ranks in _group_ranks(counts.ranks):
+    for name, ranks in groups:
         statements = sum(rank.statements for rank in ranks)
         contexts = sum(rank.contexts for rank in ranks)
         empty = sum(rank.without_evidence for rank in ranks)
@@ -140,17 +148,6 @@ def rank_rows(counts: EvidenceRanks) -> Iterator[tuple[str, ...]]:
     yield "nowhere", f"{counts.nowhere:,}", nowhere, "", "", ""
     without = _counted(counts.contexts_without, counts.contexts)
     yield "all", f"{counts.statements:,}", "", "", f"{counts.contexts:,}", without
-
-
-def _group_ranks(ranks: Sequence[RankCounts]) -> Iterator[tuple[str, Sequence[RankCounts]]]:
-    """Yield single ranks, then the others as one group, such as `11 to 200`."""
-    for rank in ranks[:_MAX_RANKS]:
-        yield str(rank.rank), [rank]
-    others = ranks[_MAX_RANKS:]
-    if len(others) == 1:
-        yield str(others[0].rank), others
-    elif others:
-        yield f"{others[0].rank} to {others[-1].rank}", others
 
 
 def _counted(count: int, total: int) -> str:

@@ -39,7 +39,7 @@ from localjudge.report.overview import Values, list_metrics, overview
 from localjudge.report.page_data import data_blocks
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.quoted_metrics import quote_metrics
-from localjudge.report.slice_views import slices_table
+from localjudge.report.summary_views import slices_table
 from localjudge.report.worst_samples import WorstSample, static_samples, worst_samples
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import (

@@ -9,7 +9,7 @@ facts      judge, labels and verification for an auditor
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.comparison import RunComparison
@@ -31,7 +31,13 @@ from localjudge.report.comparison_views import (
     quoted_cells,
 )
 from localjudge.report.difference_claims import claims
-from localjudge.report.quoted_metrics import QuotedMetric, quote_metrics, select_findings
+from localjudge.report.quoted_metrics import (
+    QuotedMetric,
+    pooled_for_page,
+    pooled_sentence,
+    quote_metrics,
+    select_findings,
+)
 from localjudge.report.remarks import (
     calibration_lines,
     classifier_lines,
@@ -40,7 +46,6 @@ from localjudge.report.remarks import (
     metric_remarks,
     reason_lines,
 )
-from localjudge.report.sentences import pooled_for_page, pooled_sentence
 from localjudge.run_directory.files import LastVerification
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.types import readable
@@ -60,28 +65,6 @@ _MIRRORED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
 """A difference of at least -0.02 is at most 0.02 lower."""
 
 Values = dict[str, Any]
-
-
-class MeanRow(NamedTuple):
-    """A row in the table of means."""
-
-    name: str
-    mean: float | None
-    interval: tuple[float, float] | None
-    note: str = ""
-
-
-class ShownMetric(NamedTuple):
-    """A metric in the table of means. `rows` begin with the quoted mean."""
-
-    quote: QuotedMetric
-    meaning: str
-    pooled: str
-    rows: list[MeanRow]
-    expected: float | None
-    distribution: list[int]
-    marks: list[tuple[float, str]]
-    remarks: list[str]
 
 
 def overview(
@@ -175,11 +158,11 @@ def _gate_rows(decisions: Sequence[GateDecision]) -> Iterator[tuple[GateDecision
 
 def list_metrics(
     run: RunRecord, metrics: Sequence[QuotedMetric], gates: Sequence[Gate] = ()
-) -> list[ShownMetric]:
-    """Return the metrics with what the page shows of them."""
+) -> list[Values]:
+    """Return the metrics with what the table of means shows of them."""
     distributions = _distributions(run)
     shares = pooled_shares(run)
-    shown: list[ShownMetric] = []
+    shown: list[Values] = []
     for metric in metrics:
         name = metric.name
         share = shares.get(name)
@@ -188,16 +171,16 @@ def list_metrics(
         if metric.quoted.mean is not None:
             expected = metric.summary.expected
         shown.append(
-            ShownMetric(
-                quote=metric,
-                meaning=_meaning(name, run),
-                pooled=pooled_sentence(run, name, share, metric.corrected, pooled_for_page),
-                rows=list(_mean_rows(metric)),
-                expected=expected,
-                distribution=distributions[name],
-                marks=list(_marks(name, gates)),
-                remarks=list(remarks),
-            )
+            {
+                "quote": metric,
+                "meaning": _meaning(name, run),
+                "pooled": pooled_sentence(run, name, share, metric.corrected, pooled_for_page),
+                "rows": list(_mean_rows(metric)),
+                "expected": expected,
+                "distribution": distributions[name],
+                "marks": list(_marks(name, gates)),
+                "remarks": list(remarks),
+            }
         )
     return shown
 
@@ -224,10 +207,11 @@ def _marks(metric: str, gates: Sequence[Gate]) -> Iterator[tuple[float, str]]:
             yield gate.threshold, _bound(gate)
 
 
-def _mean_rows(metric: QuotedMetric) -> Iterator[MeanRow]:
+def _mean_rows(metric: QuotedMetric) -> Iterator[Values]:
     """Yield the quoted mean, then other means if labels correct it or are too few."""
     corrected = metric.corrected
-    yield MeanRow(metric.name, metric.quoted.mean, metric.quoted.ci95)
+    quoted = metric.quoted
+    yield {"name": metric.name, "mean": quoted.mean, "interval": quoted.ci95}
     for other in metric.other_means():
         name = f"{other.by} only"
         note = ""
@@ -237,7 +221,7 @@ def _mean_rows(metric: QuotedMetric) -> Iterator[MeanRow]:
             name = f"by {other.annotator}"
         elif other.by == "judge" and metric.labels and corrected and corrected.labels_saved:
             note = f"saves about {numbered(corrected.labels_saved, 'label')}"
-        yield MeanRow(name, other.mean.mean, other.mean.ci95, note)
+        yield {"name": name, "mean": other.mean.mean, "interval": other.mean.ci95, "note": note}
 
 
 def _meaning(name: str, run: RunRecord) -> str:

@@ -91,10 +91,11 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
     metrics = list(run.summary.metrics)
     statements = labelled_statements(run)
     compared: ComparedRun | None = None
-    partners: dict[int, int] = {}
+    partners: dict[int, int] = {}  # positions in the baseline, by positions in the run
     if baseline is not None:
         compared = ComparedRun(baseline, [name for name in metrics if name in baseline])
-        partners = _pair(compared, run)
+        samples = [sample_keys(sample) for sample in run.iter_samples()]
+        partners = pair_samples(compared.samples, samples)
     for position, (sample, scores, verdicts) in enumerate(_iter_judged_samples(run)):
         labelled: dict[str, list[_LabelledVerdict]] = {}
         details: Values = {}
@@ -269,12 +270,6 @@ def _rounded(p_yes: float | None) -> float | None:
     if p_yes is None:
         return None
     return round(p_yes, _PROBABILITY_DIGITS)
-
-
-def _pair(compared: ComparedRun, run: RunRecord) -> dict[int, int]:
-    """Return the position of each sample's partner in the baseline, by its position in the run."""
-    samples = [sample_keys(sample) for sample in run.iter_samples()]
-    return pair_samples(compared.samples, samples)
 
 
 def _partner_score(compared: ComparedRun, partner: int | None, metric: str) -> float | None:

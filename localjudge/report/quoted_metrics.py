@@ -1,24 +1,32 @@
-"""The mean to quote of each metric of a run, with what is said about it.
+"""The mean to quote of each metric of a run, and the sentence that says it.
 
     metric.quoted           corrected by labels, by the judge, or none
-    metric.sentence         in an average answer, about 69 % of the sentences are supported ...
+    metric.sentence         in an average answer, about 69 % of the sentences are supported by the
+                            documents (59 to 78)
     metric.other_means()    by each annotator, by the judge only, by the labels only
 
-The report, the certificate and the table of `show` take it from here.
+The report, the certificate and the tables of `show` take it from here, and the shares of all
+statements that are counted once: about 66 % of all 312 sentences are supported (57 to 74).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
+from localjudge.analysis.slices import PooledShare, Slice, pooled_shares
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
-from localjudge.labels.run_labels import RunLabels, find_corrected
+from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
 from localjudge.metrics import catalog
-from localjudge.report.sentences import state_quoted
+from localjudge.metrics.metric import get_about
+from localjudge.report.terminal import Table, number
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.stats.interval import Basis, Mean, NoMean
+from localjudge.words import percent
 
 _MAX_FINDINGS = 3
+Limits = tuple[float, float] | None
+Phrasing = Callable[[str, Mean], str]
+_COUNTED = ("sentences", "documents", "citations")
 
 
 class OtherMean(NamedTuple):
@@ -62,9 +70,24 @@ class QuotedMetric(NamedTuple):
         return self.corrected.needed if self.corrected else None
 
     @property
+    def labels_say(self) -> str | None:
+        """What the labels say, as a contradiction of the judge if it is one."""
+        if self.corrected is None or self.corrected.counts is None:
+            return None
+        return self.corrected.contradiction or self.corrected.counts.in_words
+
+    @property
     def sentence(self) -> str:
-        """The quoted mean in the metric's words, "" without one."""
-        return state_quoted(self.name, self.quoted, self.corrected)
+        """The quoted mean in the metric's words, "" without one.
+
+        With too few labels: `0 of 19 labelled statements are supported by the documents (19 labels,
+        20 needed)`.
+        """
+        if isinstance(self.quoted, Mean):
+            return state_mean(self.name, self.quoted)
+        if self.basis == "judge" or self.labels_say is None:
+            return ""
+        return f"{self.labels_say} ({self.quoted.based_on})"
 
     def other_means(self) -> Iterator[OtherMean]:
         """Yield the other means if labels correct the quoted one, or are too few to do so."""
@@ -90,8 +113,100 @@ def quote_metrics(run: RunRecord, labels: RunLabels | None) -> list[QuotedMetric
     return metrics
 
 
+def quote_slice(part: Slice) -> dict[str, QuotedMetric]:
+    """Return the metrics of a slice by name."""
+    metrics: dict[str, QuotedMetric] = {}
+    for name, summary in part.metrics.items():
+        corrected = part.corrected.get(name)
+        quoted = quote_mean(summary, corrected)
+        metrics[name] = QuotedMetric(name, summary, corrected, quoted, is_withheld=False)
+    return metrics
+
+
 def select_findings(metrics: Iterable[QuotedMetric]) -> list[QuotedMetric]:
     """Return the first metrics with a sentence, corrected ones before others."""
     with_sentence = [metric for metric in metrics if metric.sentence]
     with_sentence.sort(key=lambda metric: not metric.labels)
     return with_sentence[:_MAX_FINDINGS]
+
+
+def state_mean(name: str, mean: Mean) -> str:
+    """Return the mean in the metric's words.
+
+    For example, `about 9 % of the answers decline to answer (2 to 22)`.
+    """
+    headline = get_about(catalog.ours(name)).headline
+    if headline:
+        return _with_limits(headline.format(f"about {percent(mean.mean)} %"), mean.ci95, percent)
+    return _with_limits(f"the mean of {name} is {number(mean.mean)}", mean.ci95, number)
+
+
+def _with_limits(clause: str, ci95: Limits, show: Callable[[float], str]) -> str:
+    if not ci95:
+        return clause
+    low, high = map(show, ci95)
+    return f"{clause} ({low} to {high})"
+
+
+def state_pooled_share(name: str, share: Mean) -> str:
+    """Return the share in the metric's words.
+
+    For example, `about 66 % of all 312 sentences are supported (57 to 74)`.
+    """
+    headline = get_about(catalog.ours(name)).headline
+    _, is_share, counted = headline.partition("{} of the ")
+    if not is_share:
+        counted = "units"
+    clause = f"about {percent(share.mean)} % of all {share.n:,} {counted}"
+    return _with_limits(clause, share.ci95, percent)
+
+
+def pooled_for_page(name: str, share: Mean) -> str:
+    """Return the share in words for the report, below the question of the metric."""
+    headline = get_about(catalog.ours(name)).headline
+    noun = "units"
+    for counted in _COUNTED:
+        if counted in headline:
+            noun = counted
+            break
+    clause = f"counting each of the {share.n:,} {noun} once, it is about {percent(share.mean)} %"
+    return _with_limits(clause, share.ci95, percent)
+
+
+def pooled_sentence(
+    run: RunRecord,
+    name: str,
+    pooled: PooledShare | None,
+    corrected: CorrectedMean | None,
+    words: Phrasing = state_pooled_share,
+) -> str:
+    """Return the sentence on a pooled share, corrected if the mean is.
+
+    Returns "" if the share must equal the mean, or if there are labels, but too few for an
+    interval.
+    """
+    if pooled is None or pooled.units == pooled.samples:
+        return ""
+    share = pooled.by_judge
+    if corrected and corrected.pooled and corrected.pooled.ci95:
+        share = corrected.pooled._replace(n=pooled.units)
+    elif corrected and corrected.withholds_judge:
+        return ""
+    sentence = words(name, share)
+    if run.sampling.optional_stopping:
+        sentence += ", without an interval, because scores stopped the run"
+    return sentence
+
+
+def two_means_view(run: RunRecord, *, metric: str | None = None) -> Table:
+    """Return the mean and the pooled share of each metric, or one, in words, if they can differ."""
+    shares = pooled_shares(run)
+    lines: list[str] = []
+    for quote in quote_metrics(run, read_run_labels(run)):
+        name = quote.name
+        if metric not in (None, name) or not isinstance(quote.quoted, Mean):
+            continue
+        sentence = pooled_sentence(run, name, shares.get(name), quote.corrected)
+        if sentence:
+            lines.append(f"{name}: {state_mean(name, quote.quoted)}; {sentence}")
+    return Table(notes=lines)

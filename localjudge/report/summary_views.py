@@ -1,19 +1,25 @@
-"""The summary of a run: a table of means, its remarks, the next command, and values for JSON.
+"""The summary of a run: a table of means, of all samples or by the values of a column.
 
-A mean is hidden if more samples failed than allowed.
+With its remarks, the next command, and values for JSON. A mean is hidden if more samples failed
+than allowed.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
+from localjudge.analysis.comparison import CorrectedDifference
 from localjudge.analysis.row_counts import evidence_ranks, missing_scores
-from localjudge.analysis.slices import pooled_shares
+from localjudge.analysis.slices import Slice, Slices, pooled_shares
 from localjudge.judging.verify import REPORT
-from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
+from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.report.label_views import label_remarks
-from localjudge.report.quoted_metrics import QuotedMetric, quote_metrics
+from localjudge.report.quoted_metrics import QuotedMetric, quote_metrics, quote_slice
 from localjudge.report.remarks import (
+    ALWAYS_VALID,
     detail_lines,
     has_expected,
     judge_lines,
@@ -25,13 +31,21 @@ from localjudge.report.terminal import Table, interval_cells, number
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.files import last_verification
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import NO_VALUE
+from localjudge.run_directory.summary import MetricSummary
+from localjudge.text.folding import look_alikes
 from localjudge.words import call
+
+EACH_ALONE = (
+    "each interval covers one slice; of 20 intervals, one is expected to miss the true mean"
+)
 
 _LONGEST_NAME = 20
 """Letters of a metric's name beside all columns, in 80 letters."""
 _LABELS_COLUMN = 3
 """Position of the number of labels, or of the expected mean, after the interval."""
 _FIRST_DRAWING = 50
+_MAX_LISTED = 5
 
 
 def summary_view(
@@ -128,21 +142,13 @@ def summary_values(run: RunRecord) -> dict[str, Any]:
             label_values["altered"] = labels.altered
         for name, corrected in label_values.pop("corrected").items():
             values["metrics"][name]["corrected"] = corrected
-        for name, summary in run.summary.metrics.items():
-            mean = labels.corrected.get(name)
-            quoted = quote_mean(summary, mean)
+        for metric in quote_metrics(run, labels):
+            quoted = metric.quoted
             headline = {"mean": quoted.mean, "ci95": quoted.ci95, "basis": quoted.basis}
-            values["metrics"][name]["headline"] = headline
-            values["metrics"][name]["labels_say"] = label_words(mean)
+            values["metrics"][metric.name]["headline"] = headline
+            values["metrics"][metric.name]["labels_say"] = metric.labels_say
         values["labels"] = label_values
     return values
-
-
-def label_words(mean: CorrectedMean | None) -> str | None:
-    """Return what the labels of a metric say, as a contradiction of the judge if it is one."""
-    if mean is None or mean.counts is None:
-        return None
-    return mean.contradiction or mean.counts.in_words
 
 
 def next_step(run: RunRecord, labels: RunLabels | None) -> str:
@@ -177,3 +183,101 @@ def _after_labels(run: RunRecord) -> str:
     if verification is None or not verification.is_about(run.directory):
         return call("verify", directory)
     return call("report", directory, "certificate", "certificate.html")
+
+
+def slices_view(run: RunRecord, slices: Slices, *, metric: str | None = None) -> Table:
+    """Return the metrics, or one, by the values of a column, with the judge."""
+    table = slices_table(run, slices, metric)
+    return replace(table, notes=[*table.notes, *judge_lines(run)])
+
+
+def slices_table(run: RunRecord, slices: Slices, metric: str | None = None) -> Table:
+    """Return the metrics, or one, by the values of a column.
+
+    Omits columns of counts that are all 0.
+    """
+    names = list(select_metrics(run, metric))
+    is_labelled = any(part.corrected for part in slices.slices)
+    counted = list(_counted_kinds(slices))
+    rows: list[tuple[str, ...]] = []
+    for name in names:
+        first_cell = name
+        for part in slices.slices:
+            cells = _slice_cells(part, name, counted, with_basis=is_labelled)
+            rows.append((first_cell, *cells))
+            first_cell = ""
+    headings = ["metric", excerpt(slices.column), "samples", "mean", "95 % interval"]
+    if is_labelled:
+        headings.append("corrected by")
+    headings += counted
+    notes = list(_slice_notes(run, slices, names))
+    titles: list[str] = []
+    for part in slices.slices:
+        for name, corrected in part.corrected.items():
+            if corrected.contradiction and metric in (None, name):
+                titles.append(f"{name}, {slice_name(part.value)}: {corrected.contradiction}")
+    return Table(headings, rows, notes, names=2, titles=titles)
+
+
+def _counted_kinds(slices: Slices) -> Iterator[str]:
+    """Yield the kinds of samples without a score that any slice has: undefined, failed."""
+    summaries: list[MetricSummary] = []
+    for part in slices.slices:
+        summaries += part.metrics.values()
+    for kind in ("undefined", "failed"):
+        if any(map(attrgetter(kind), summaries)):
+            yield kind
+
+
+def _slice_cells(
+    part: Slice, metric: str, counted: Iterable[str], *, with_basis: bool
+) -> Iterator[str]:
+    """Yield the cells of a metric in a slice, except for the name of the metric."""
+    quote = quote_slice(part)[metric]
+    yield slice_name(part.value)
+    yield f"{part.samples:,}"
+    yield from interval_cells(quote.quoted)
+    if with_basis:
+        yield quote.quoted.based_on
+    for count in counted:
+        yield f"{getattr(quote.summary, count):,}"
+
+
+def _slice_notes(run: RunRecord, slices: Slices, metrics: Iterable[str]) -> Iterator[str]:
+    yield EACH_ALONE
+    if run.sampling.optional_stopping:
+        yield ALWAYS_VALID
+    values = [part.value for part in slices.slices if part.value]
+    for group in look_alikes(values)[:_MAX_LISTED]:
+        shown: list[str] = []
+        for value in group:
+            shown.append(f"{slice_name(value)} ({excerpt(ascii(value))})")
+        yield f"values look alike and are different slices: {' and '.join(shown)}"
+    for name in metrics:
+        means = [(part.value, part.corrected.get(name)) for part in slices.slices]
+        for line in uncorrected_slices(means):
+            yield f"{name}: {line}"
+
+
+def uncorrected_slices(
+    means: Iterable[tuple[str | None, CorrectedMean | CorrectedDifference | None]],
+) -> Iterator[str]:
+    """Yield why slices are not corrected, with the numbers of missing labels."""
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for value, mean in means:
+        if isinstance(mean, CorrectedMean) and mean.needed:
+            reasons["more labels needed"].append(f"{slice_name(value)} {mean.needed:,}")
+        elif mean and not mean.ci95:
+            reasons[mean.remark or "no labels"].append(slice_name(value))
+    for reason, values in reasons.items():
+        listed = ", ".join(values[:_MAX_LISTED])
+        if len(values) > _MAX_LISTED:
+            listed += f" and {len(values) - _MAX_LISTED:,} more"
+        yield f"not corrected, {reason}: {listed}"
+
+
+def slice_name(value: str | None) -> str:
+    """Return the value of a column as a slice is named by it."""
+    if value is None:
+        return NO_VALUE
+    return excerpt(value)

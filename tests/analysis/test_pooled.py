@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from localjudge import Run
-from localjudge.report.sentences import pooled_for_page
+from localjudge.report.quoted_metrics import pooled_for_page
 from localjudge.run_directory.label_rows import stored_labels
 from localjudge.stats.corrected import inclusion_probabilities
 from localjudge.stats.interval import Mean, mean_interval

@@ -20,7 +20,7 @@ from localjudge.report.certificate_text import (
     translate_mean,
 )
 from localjudge.report.messages import FOLDER, Message, Messages, read_messages
-from localjudge.report.sentences import state_mean
+from localjudge.report.quoted_metrics import state_mean
 from localjudge.run_directory.examination import Examination
 from localjudge.stats.interval import Mean
 from localjudge.types import Language, Use

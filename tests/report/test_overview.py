@@ -10,7 +10,7 @@ from localjudge import Criterion, Run, ScriptedEngine, evaluate
 from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
 from localjudge.metrics.metric import get_about
-from localjudge.report.sentences import state_mean
+from localjudge.report.quoted_metrics import state_mean
 from localjudge.stats.interval import Mean
 from tests.analysis.conftest import label
 from tests.analysis.labelled_runs import METRIC, make_run
