@@ -13,10 +13,10 @@ import pytest
 import localjudge
 from localjudge import InputError
 from localjudge.analysis.gates import parse_gate
+from localjudge.cli.gates import unfinished
 from localjudge.config import KEYS, read_config
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.stored_data import read_run_settings
-from localjudge.report.ci import unfinished
 
 UNFINISHED_MARKDOWN = "## localjudge: the run did not finish\n"
 MANIFEST = "manifest.json"

@@ -9,9 +9,9 @@ from command_line import printed, printed_lines
 
 from localjudge import Run
 from localjudge.analysis.slices import slices
+from localjudge.cli.gates import run_markdown
 from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE
 from localjudge.labels.labelled_units import LabelCounts
-from localjudge.report.ci import run_markdown
 from localjudge.stats.agreement import mcnemar_test
 from localjudge.stats.distributions import clopper_pearson
 from localjudge.stats.interval import mean_interval

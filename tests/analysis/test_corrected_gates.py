@@ -5,9 +5,9 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.gate_decisions import GateDecision
+from localjudge.cli.gates import finished, run_markdown
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.report.certificate import gate_row
-from localjudge.report.ci import finished, run_markdown
 from localjudge.report.messages import Messages
 from localjudge.stats.interval import Mean
 from localjudge.stats.paired import labels_needed

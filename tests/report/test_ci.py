@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from localjudge import Run
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import parse_gate
-from localjudge.report.ci import finished, run_markdown, unfinished
+from localjudge.cli.gates import finished, run_markdown, unfinished
 from localjudge.words import printable
 from tests.conftest import ScriptedRun
 

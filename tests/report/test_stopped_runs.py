@@ -8,8 +8,8 @@ import pytest
 from command_line import printed_lines
 
 from localjudge import InputError, Run, ScriptedEngine, calibrate, evaluate
+from localjudge.cli.gates import run_markdown
 from localjudge.cli.main import main
-from localjudge.report.ci import run_markdown
 from tests.report.conftest import PageReader, one_each
 
 ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.cli.gates import run_markdown
 from localjudge.engine.prompts import require_room
 from localjudge.engine.scripted import unit_text
 from localjudge.metrics import Label, SampleError
 from localjudge.model_registry import registered
-from localjudge.report.ci import run_markdown
 from localjudge.report.sample_views import explain_score
 from localjudge.report.terminal import Table, as_html, as_markdown, show
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow

@@ -9,7 +9,7 @@ from command_line import printed, printed_lines, printed_summary
 
 from localjudge import Run
 from localjudge.analysis.slices import slices
-from localjudge.report.ci import run_markdown
+from localjudge.cli.gates import run_markdown
 from localjudge.run_directory.summary import allowed_failures
 from tests.conftest import ScriptedRun
 

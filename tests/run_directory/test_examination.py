@@ -10,8 +10,7 @@ from command_line import printed, printed_summary
 
 import localjudge
 from localjudge import Run, ScriptedEngine, resources
-from localjudge.cli.gates import GateOptions
-from localjudge.report.ci import run_markdown
+from localjudge.cli.gates import GateOptions, run_markdown
 from localjudge.run_directory.examination import Examination, remember_examination
 from localjudge.types import Use
 
