@@ -37,6 +37,8 @@ COMMANDS = {**EVERYDAY, **ADVANCED}
 """Module in `localjudge.cli` and summary of each command."""
 _RESUMES = ("start", "run", "calibrate", "label")
 """Commands that keep completed work."""
+_EXPECTED = {*NO_ROOM, errno.ENAMETOOLONG}
+"""Errors of the system that are no defect."""
 _COMPLETION = "_LOCALJUDGE_COMPLETE"
 
 
@@ -127,7 +129,8 @@ def _exit_code(arguments: list[str]) -> int:
         _leave_stdout()
         return ExitCode.DONE
     except (LocaljudgeError, OSError, MemoryError, click.Abort, KeyboardInterrupt) as error:
-        if _is_defect(error):
+        is_ours = isinstance(error, LocaljudgeError)  # as for files that users name
+        if isinstance(error, OSError) and not is_ours and error.errno not in _EXPECTED:
             traceback.print_exception(error)
         message, code = _message_and_code(error, _advice(arguments))
         click.echo(f"localjudge: {printable_lines(message)}", err=True)
@@ -144,16 +147,6 @@ def _explain(error: click.ClickException) -> click.ClickException:
     with as_typed():
         hint = hint_for_option(name, ())
     return click.UsageError(f"{error.message}\n  hint: {hint}", ctx=error.ctx)
-
-
-def _is_defect(error: BaseException) -> bool:
-    """Return whether the system refused a file unexpectedly.
-
-    Files that users name are checked with our own errors.
-    """
-    if isinstance(error, LocaljudgeError) or not isinstance(error, OSError):
-        return False
-    return error.errno not in NO_ROOM and error.errno != errno.ENAMETOOLONG
 
 
 def _leave_stdout() -> None:

@@ -7,7 +7,7 @@ The page contains no texts of the data.
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from localjudge.analysis.check import Check, check
 from localjudge.analysis.compare import compare
@@ -55,7 +55,6 @@ from localjudge.run_directory.label_rows import (
 )
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import NO_VALUE
-from localjudge.types import Language
 from localjudge.words import as_typed
 
 _OWN_FILES = (COMPARISON, LABELS, LOCK, VERIFICATION)
@@ -71,18 +70,11 @@ _KEYS: Mapping[Outcome, str] = {
 
 
 def write_difference_certificate(
-    comparison: ComparisonDirectory,
-    out: str | Path,
-    *,
-    title: str | None = None,
-    language: Language = "en",
-    when: str | None = None,
-    gates: Sequence[str] = (),
-    by: str | None = None,
+    comparison: ComparisonDirectory, out: str | Path, **options: Unpack[CertificateOptions]
 ) -> Certificate:
     """Write the certificate of two finished runs, also of altered ones, and return it.
 
-    Arguments and errors as in `write_certificate`; slices are of the data of B.
+    Options and errors as in `write_certificate`; slices are of the data of B.
     """
     path = Path(out).expanduser()
     runs: list[RunRecord] = []
@@ -95,12 +87,12 @@ def write_difference_certificate(
     if is_here and target.name.casefold() in _OWN_FILES:
         hint = "name another file for the certificate"
         raise InputError(f"{path} is a file of the comparison", hint=hint)
+    gates = options.get("gates", ())
     if isinstance(gates, str):
-        gates = [gates]
-    messages = Messages(language)
-    how: CertificateOptions = {"title": title, "language": language, "gates": gates, "by": by}
-    values = _values(comparison, runs, messages, how)
-    return write_values(path, "difference.html", values, messages, when)
+        options["gates"] = [gates]
+    messages = Messages(options.get("language", "en"))
+    values = _values(comparison, runs, messages, options)
+    return write_values(path, "difference.html", values, messages, options.get("when"))
 
 
 def _values(
@@ -121,8 +113,9 @@ def _values(
         sides.append({**side, "letter": letter, "origins": origins})
         problems += [problem._replace(side=letter) for problem in side["problems"]]
     after = sides[1]
+    by = how.get("by")
     result: dict[str, Any] = {"changes": [], "decisions_of_gates": (), "gates": [], "samples": ""}
-    result |= {"is_corrected": False, "slices": [], "column": how["by"]}
+    result |= {"is_corrected": False, "slices": [], "column": by}
     label_checks: list[LabelCheck] = []
     if not problems:
         labels = check_joint_labels(comparison)
@@ -130,14 +123,14 @@ def _values(
         label_checks = _check_labels(comparison, sides, labels.verified, messages)
     if not problems:
         with as_typed():
-            checked = check(runs[1], gates=list(how["gates"]), baseline=runs[0])
+            checked = check(runs[1], gates=list(how.get("gates", ())), baseline=runs[0])
         result |= _describe_difference(checked, messages)
-        if how["by"] is not None:
-            result["slices"] = list(_slice_rows(runs, how["by"], messages))
+        if by is not None:
+            result["slices"] = list(_slice_rows(runs, by, messages))
     name = comparison.path.resolve().name
     return {
         **result,
-        "title": cut_title(how["title"]) or after["title"],
+        "title": cut_title(how.get("title")) or after["title"],
         "name": name,
         "sides": sides,
         "columns": [run.answer_column for run in runs],
