@@ -5,7 +5,9 @@
     the same with --labels FILE ──> reads labels ──> corrected mean and report,
                                                      or the next label page
 
-Each step is the command that it prints. The folder and the questions are in `start_answers`.
+With two columns of answers (`run --against`), both are judged, and the labels correct their
+difference. Each step is the command that it prints (`start_folder`); the questions are in
+`start_answers`.
 """
 
 import sys
@@ -15,11 +17,13 @@ from typing import Literal
 
 import click
 
+from localjudge.analysis.compare import compare, join_statements
+from localjudge.analysis.comparison import MetricChange, RunComparison, decide_difference
+from localjudge.analysis.gate_decisions import count_missing_labels
 from localjudge.cli import options as cli
 from localjudge.cli.command import command, progress_shown
 from localjudge.cli.main import ExitCode
 from localjudge.cli.start_answers import (
-    StartFolder,
     ask_and_store,
     choose_default_judge,
     choose_default_metric,
@@ -27,8 +31,8 @@ from localjudge.cli.start_answers import (
     recognise_language,
     select_settings,
 )
-from localjudge.cli.start_pair import start_pair
-from localjudge.cli.start_steps import (
+from localjudge.cli.start_folder import (
+    StartFolder,
     ask_for_labels,
     begin_again,
     choose_language,
@@ -41,18 +45,22 @@ from localjudge.cli.start_steps import (
 from localjudge.config import CONFIG_FILE
 from localjudge.errors import InputError, MissingRun, UnfinishedRun
 from localjudge.judging.estimate import Estimate, estimate_plan
+from localjudge.judging.pair import PairPlan, estimate_pair, plan_pair
 from localjudge.judging.plan import Plan, plan
 from localjudge.judging.settings import checked
 from localjudge.judging.verify import REPORT
-from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
+from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
 from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
+from localjudge.report.difference_claims import claims, next_step_of_comparison
 from localjudge.report.estimate_views import estimate_view
-from localjudge.report.quoted_metrics import state_mean
+from localjudge.report.quoted_metrics import quote_metrics, state_mean
 from localjudge.report.summary_views import next_step
 from localjudge.report.terminal import Table, number, put, show
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.examination import NOT_EXAMINED
+from localjudge.run_directory.label_rows import stored_labels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.interval import NoMean
 from localjudge.words import numbered, option, option_name, printable
@@ -104,10 +112,11 @@ def start_command(
         return _print_commands(folder, judge, metric)
     if is_new or again or judge or metric:
         ask_and_store(folder, judge, metric, again=again)
-    if folder.answers.get("against"):
-        return start_pair(folder, labels)
     code = _judge_if_needed(folder)
-    _label_and_report(folder, labels)
+    if folder.answers.get("against"):
+        _label_and_compare(folder, labels)
+    else:
+        _label_and_report(folder, labels)
     return code
 
 
@@ -158,7 +167,78 @@ def _print_commands(folder: StartFolder, judge: str | None, metric: str | None) 
     return ExitCode.NOTHING_JUDGED
 
 
-def _label_and_report(folder: StartFolder, label_files: tuple[Path, ...]) -> None:
+def _judge_if_needed(folder: StartFolder) -> int:
+    """Estimate, examine an unknown judge, and run. Return the exit code of the run."""
+    answers = folder.answers
+    data = list(folder.data)
+    settings = select_settings(answers)
+    planned: Plan | PairPlan
+    if answers.get("against"):
+        planned = plan_pair(data, answers["metrics"], answers["against"], settings)
+    else:
+        planned = plan(data, answers["metrics"], settings)
+    state = _find_state(folder, planned)
+    if state == "finished":
+        return ExitCode.DONE
+    if state == "other data":
+        begin_again(folder)
+    run = ["run", "--config", str(folder.config_file)]
+    if state != "unfinished":
+        put(f"\n$ {format_step([*run, '--dry-run'])}\n")
+        estimate = _estimate(folder, planned)
+        is_new_judge = estimate.judge.examined == NOT_EXAMINED
+        print_total(estimate, is_new_judge=is_new_judge)
+        if is_new_judge:
+            run_step(["doctor", "--judge", answers["judge"], "--config", "none"])
+    return run_step(run)
+
+
+def _find_state(
+    folder: StartFolder, planned: Plan | PairPlan
+) -> Literal["missing", "unfinished", "finished", "other data"]:
+    """Return the state of the current run, or of both runs of a comparison."""
+    try:
+        if isinstance(planned, PairPlan):
+            directory = ComparisonDirectory.open(folder.run)
+            paths = [directory.baseline_path, directory.run_path]
+            plans = [planned.baseline, planned.run]
+        else:
+            paths = [folder.run]
+            plans = [planned]
+        runs = [RunRecord.open(path) for path in paths]
+    except MissingRun:
+        return "missing"
+    except UnfinishedRun:
+        return "unfinished"
+    if [run.manifest.data for run in runs] != [each.identity for each in plans]:
+        return "other data"
+    return "finished"
+
+
+def _estimate(folder: StartFolder, planned: Plan | PairPlan) -> Estimate:
+    """Measure how long judging takes, and print it. Of both columns, return the sum."""
+    answers = folder.answers
+    judge = answers["judge"]
+    if isinstance(planned, PairPlan):
+        with progress_shown(quiet=False) as progress:
+            estimates = estimate_pair(planned, judge=judge, out=folder.run, progress=progress)
+        for column, estimate in zip(planned.columns, estimates, strict=True):
+            show(Table(titles=[printable(column)]), estimate_view(estimate))
+        before, after = estimates
+        seconds = (before.seconds or 0) + (after.seconds or 0)
+        verdicts = before.verdicts + after.verdicts
+        changes = {"seconds": seconds, "seconds_ci95": None, "verdicts": verdicts}
+        return after.model_copy(update=changes)
+    names: Sequence[str] = ("mapping", "language", "reuse")
+    settings = checked({name: answers[name] for name in names if name in answers})
+    with progress_shown(quiet=False) as progress:
+        planned = planned._replace(settings=settings)
+        estimate = estimate_plan(planned, judge=judge, out=folder.run, progress=progress)
+    show(estimate_view(estimate))
+    return estimate
+
+
+def _label_and_report(folder: StartFolder, label_files: Sequence[Path]) -> None:
     """Read labels, write the pages, and print the result and the next command."""
     run = RunRecord.open(folder.run)
     metric = next(iter(run))
@@ -177,56 +257,27 @@ def _label_and_report(folder: StartFolder, label_files: tuple[Path, ...]) -> Non
     ask_for_labels(folder, instruction)
 
 
-def _judge_if_needed(folder: StartFolder) -> int:
-    """Estimate, examine an unknown judge, and run. Return the exit code of the run."""
-    answers = folder.answers
-    planned = plan(list(folder.data), answers["metrics"], select_settings(answers))
-    state = _find_state(folder, planned)
-    if state == "finished":
-        return ExitCode.DONE
-    if state == "other data":
-        begin_again(folder)
-    run = ["run", "--config", str(folder.config_file)]
-    if state != "unfinished":
-        put(f"\n$ {format_step([*run, '--dry-run'])}\n")
-        estimate = _estimate(folder, planned)
-        is_new_judge = estimate.judge.examined == NOT_EXAMINED
-        print_total(estimate, is_new_judge=is_new_judge)
-        if is_new_judge:
-            judge = folder.answers["judge"]
-            run_step(["doctor", "--judge", judge, "--config", "none"])
-    return run_step(run)
-
-
-def _find_state(
-    folder: StartFolder, planned: Plan
-) -> Literal["missing", "unfinished", "finished", "other data"]:
-    """Return the state of the current run."""
-    try:
-        run = RunRecord.open(folder.run)
-    except MissingRun:
-        return "missing"
-    except UnfinishedRun:
-        return "unfinished"
-    if run.manifest.data != planned.identity:
-        return "other data"
-    return "finished"
-
-
-def _estimate(folder: StartFolder, planned: Plan) -> Estimate:
-    """Measure how long judging takes, and print it."""
-    answers = folder.answers
-    names: Sequence[str] = ("mapping", "language", "reuse")
-    settings = checked({name: answers[name] for name in names if name in answers})
-    with progress_shown(quiet=False) as progress:
-        estimate = estimate_plan(
-            planned._replace(settings=settings),
-            judge=answers["judge"],
-            out=folder.run,
-            progress=progress,
-        )
-    show(estimate_view(estimate))
-    return estimate
+def _describe_result(
+    run: RunRecord, metric: str, labels_before: RunLabels | None, labels: RunLabels | None
+) -> str:
+    """Return the mean in words, and what new labels changed. Too few labels leave no mean."""
+    quoted = quote_metrics(run, labels)[0].quoted
+    if quoted.basis == "too few labels":
+        return f"{metric}: {quoted.based_on}"
+    if isinstance(quoted, NoMean):
+        return f"{metric} has no mean"
+    line = state_mean(metric, quoted)
+    if labels is None:
+        return f"{line}, by the judge only; no label yet"
+    if quoted.basis == "judge":
+        return f"{line}, by the judge only; {numbered(labels.statements, 'label')} so far"
+    before = quote_metrics(run, labels_before)[0].quoted
+    change = ""
+    if before.basis != "labels":
+        change = f"; {number(run.summary.metrics[metric].mean)} is the mean by the judge only"
+    elif before.mean != quoted.mean:
+        change = f"; it was {number(before.mean)} before the new labels"
+    return f"{line}, by {quoted.based_on}{change}"
 
 
 def _write_page(
@@ -276,26 +327,73 @@ def _choose_count(labels: RunLabels | None, mean: CorrectedMean | None) -> int:
     return answered + DEFAULT_COUNT
 
 
-def _describe_result(
-    run: RunRecord, metric: str, labels_before: RunLabels | None, labels: RunLabels | None
-) -> str:
-    """Return the mean in words, and what new labels changed. Too few labels leave no mean."""
-    summary = run.summary.metrics[metric]
-    corrected = find_corrected(labels, metric)
-    quoted = quote_mean(summary, corrected)
-    if quoted.basis == "too few labels":
-        return f"{metric}: {quoted.based_on}"
-    if isinstance(quoted, NoMean):
-        return f"{metric} has no mean"
-    line = state_mean(metric, quoted)
-    if labels is None:
-        return f"{line}, by the judge only; no label yet"
-    if quoted.basis == "judge":
-        return f"{line}, by the judge only; {numbered(labels.statements, 'label')} so far"
-    before = quote_mean(summary, find_corrected(labels_before, metric))
-    change = ""
-    if before.basis != "labels":
-        change = f"; {number(summary.mean)} is the mean by the judge only"
-    elif before.mean != quoted.mean:
-        change = f"; it was {number(before.mean)} before the new labels"
-    return f"{line}, by {quoted.based_on}{change}"
+def _label_and_compare(folder: StartFolder, label_files: Sequence[Path]) -> None:
+    """Read labels of both runs, and print the difference and the next command."""
+    directory = ComparisonDirectory.open(folder.run)
+    labels_before = stored_labels(directory.path)
+    read_labels(folder, directory.path, label_files)
+    is_new = stored_labels(directory.path) != labels_before
+    comparison = compare(directory.baseline_path, directory.run_path, moved=0)
+    instruction = _write_page_of_both(folder, comparison)
+    if is_new or not (directory.run_path / REPORT).exists():
+        run_step(["report", str(directory.path)])
+    put("\n")
+    show(Table(notes=list(claims(comparison))))
+    if instruction is None:
+        put(f" next: {printable(next_step_of_comparison(comparison))}\n")
+        return
+    ask_for_labels(folder, instruction)
+    if any(change.headline for change in comparison.metrics.values()):
+        verify = format_step(["verify", str(directory.path)])
+        certify = format_step(["report", str(directory.path), "--certificate", "certificate.html"])
+        put(f" or certify it as it is: {verify}, then {certify}\n")
+
+
+def _write_page_of_both(folder: StartFolder, comparison: RunComparison) -> str | None:
+    """Write the page of the next statements to label, and return how to label them.
+
+    Returns None if the difference is decided, or no label helps.
+    """
+    name = next(iter(comparison.metrics))
+    corrected = comparison.metrics[name].corrected
+    if decide_difference(comparison, name) not in ("undecided", "judge only"):
+        return None
+    if corrected and corrected.unsettled:
+        options = DrawingOptions(metrics=[name], disputed=True)
+        drawing = ["--disputed"]
+    else:
+        count = _choose_count_of_both(comparison.metrics[name])
+        if count is None:
+            return None
+        options = DrawingOptions(metrics=[name], sample=count)
+        drawing = ["--sample", str(count)]
+    source = join_statements(ComparisonDirectory.open(folder.run))
+    if not source.frames[name].by_key:
+        return None
+    labelling = Labelling(source, options=options)
+    if not labelling.rows:
+        return None
+    page = folder.page(options.sample or len(labelling.rows))
+    if options.disputed:
+        page = folder.page(len(labelling.rows), "disputed")
+    if page.exists():
+        for remark in labelling.remarks:
+            click.echo(printable(remark), err=True)
+    else:
+        language = choose_language(folder.answers.get("language"))
+        step = ["label", str(folder.run), "--metrics", name, *drawing]
+        run_step([*step, "--page", str(page), *language])
+    return instruct(page, len(labelling.rows), is_first=corrected is None)
+
+
+def _choose_count_of_both(change: MetricChange) -> int | None:
+    """Return how many statements to draw in all: 50, then as many as are missing, or None."""
+    labelled = 0
+    if change.corrected:
+        labelled = change.corrected.labelled
+    missing = count_missing_labels(change)
+    if missing is not None:
+        return labelled + missing
+    if labelled >= DEFAULT_COUNT:
+        return None
+    return DEFAULT_COUNT

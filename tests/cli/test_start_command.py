@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from localjudge import Run, resources
-from localjudge.cli.start_answers import StartFolder
+from localjudge.cli.start_folder import StartFolder
 from localjudge.config import read_config
 from localjudge.doctor.inventory import Inventory, ListedModel
 from localjudge.labels.run_labels import read_run_labels

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.cli.start_answers import StartFolder
+from localjudge.cli.start_folder import StartFolder
 from localjudge.config import read_config
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localjudge import Run
-from localjudge.cli.start_answers import StartFolder
+from localjudge.cli.start_folder import StartFolder
 from localjudge.config import read_config
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.label_rows import stored_labels
