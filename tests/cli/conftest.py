@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+import localjudge
 from localjudge.cli.main import main
 
 Call = Callable[..., tuple[object, str, str]]
+DEMO = str(Path(localjudge.__file__).parent / "dataset" / "demo.jsonl")
 OPENINGS = [
     {
         "id": "eiffel",

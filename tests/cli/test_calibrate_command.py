@@ -6,9 +6,8 @@ import pytest
 import localjudge
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
-from localjudge.resources import demo_file
-from localjudge.run_directory.calibration import calibration_file, saved_calibrations
-from tests.cli.conftest import Call, write_rows
+from localjudge.run_directory.calibration import calibration_file
+from tests.cli.conftest import DEMO, Call, write_rows
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
 
@@ -48,7 +47,7 @@ def test_a_judge_is_calibrated_and_a_run_uses_it(labels: Path, call: Call) -> No
         48,
     )
     assert "asked 0 questions" in errors
-    output = call("run", demo_file(), "--calibration", "ours", "--out", "run", "--json")[1]
+    output = call("run", "--demo", "--calibration", "ours", "--out", "run", "--json")[1]
     assert json.loads(output)["thresholds"]["context_recall"] == calibration["threshold"]
     assert call("verify", "run")[0] == 0
 
@@ -74,7 +73,7 @@ def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(
     assert (code, "better than guessing" in errors) == (3, True)
     assert "AUC 0.44 [0.40, 0.49]" in errors
     assert call("calibrate", labels, "--name", "ours", "--require", "means", "--quiet")[0] == 0
-    output = call("run", demo_file(), "--calibration", "guess", "--out", "guessed", "--quiet")[1]
+    output = call("run", "--demo", "--calibration", "guess", "--out", "guessed", "--quiet")[1]
     assert "better than guessing" in " ".join(output.split())
 
 
@@ -90,9 +89,9 @@ def test_a_judge_that_guesses_is_saved_only_by_name(
     code, _, errors = call("calibrate", "other.jsonl", *options)
     assert code == 0
     assert ("not saved: lexical" in errors) == (not options)
-    assert saved_calibrations() == []
+    assert not list(Path("home").rglob("calibrations/*"))
     assert call("calibrate", "other.jsonl", "--name", "guess", *options)[0] == 0
-    assert saved_calibrations() == ["guess"]
+    assert calibration_file("guess").exists()
 
 
 def test_a_calibration_by_other_labels_is_replaced_only_by_name(labels: Path, call: Call) -> None:
@@ -107,7 +106,8 @@ def test_a_calibration_by_other_labels_is_replaced_only_by_name(labels: Path, ca
     assert "keeping" not in call("calibrate", labels)[2]  # the same labels again
     assert "replacing" not in call("calibrate", labels, "--name", "ours")[2]
     assert "replacing the calibration ours" in call("calibrate", "other.jsonl", "--name", "ours")[2]
-    assert set(saved_calibrations()) == {"lexical-attribution", "lexical-2-attribution", "ours"}
+    names = {file.stem for file in calibration_file("ours").parent.iterdir()}
+    assert names == {"lexical-attribution", "lexical-2-attribution", "ours"}
 
 
 def test_judges_of_runs_are_ranked_in_a_table(call: Call) -> None:
@@ -149,7 +149,7 @@ def test_judges_of_runs_are_ranked_in_a_table(call: Call) -> None:
 def test_impossible_options_are_usage_errors(labels: Path, call: Call) -> None:
     call("calibrate", labels, "--name", "ours", "--quiet")
     Path("small.toml").write_text("n_ctx = 4096\n")
-    run = ("run", demo_file(), "--calibration")
+    run = ("run", "--demo", "--calibration")
     for arguments, message in (
         ((*run, "ours", "--threshold", "0.4"), "--threshold and --calibration"),
         ((*run, "our"), "hint: did you mean ours"),
@@ -157,7 +157,7 @@ def test_impossible_options_are_usage_errors(labels: Path, call: Call) -> None:
             (*run, "ours", "--config", "small.toml", "--dry-run"),
             "engine.n_ctx: 8192 there, 4096 here",
         ),
-        (("calibrate", demo_file()), "has no labelled texts"),
+        (("calibrate", DEMO), "has no labelled texts"),
     ):
         code, _, errors = call(*arguments)
         assert (code, message in errors) == (1, True)

@@ -1,7 +1,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -119,8 +118,5 @@ def test_every_metric_is_listed_with_its_options(call: Call) -> None:
     assert metrics["abstention"]["options"] == {"mode": ["right", "over_refused", "made_up"]}
     assert metrics["refusal"]["lower_is_better"]
     assert metrics["context_recall"]["about"]["unit"] == "sentences of the reference"
-
-
-@pytest.mark.parametrize("metric", catalog.described(), ids=lambda metric: metric.name)
-def test_each_bundled_metric_is_described_completely(metric: Any) -> None:
-    assert all(metric.about._replace(counted="may be missing"))
+    for metric in metrics.values():
+        assert all({**metric["about"], "counted": "may be missing"}.values()), metric["name"]

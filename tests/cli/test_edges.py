@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import config_here, write_rows
+from tests.cli.conftest import DEMO, config_here, write_rows
 
 pytestmark = pytest.mark.engine
-
-DEMO = str(Path(__file__).parent.parent.parent / "localjudge" / "dataset" / "demo.jsonl")
 
 
 def localjudge(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":

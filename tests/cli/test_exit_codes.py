@@ -9,7 +9,7 @@ import click
 import pytest
 
 from localjudge import InputError, OutOfResource, evaluate
-from localjudge.cli import main as command_line
+from localjudge.cli.main import command_line, main
 from tests.cli.conftest import Call, config_here, write_rows
 
 pytestmark = pytest.mark.engine
@@ -65,7 +65,7 @@ def test_json_prints_only_the_summary(data: str, call: Call) -> None:
         (["run", "data.jsonl", "--judge", "no-such-judge"], "no-such-judge"),
         (["run", "data.jsonl", "--map", "reference"], "is not FIELD=COLUMN"),
         (["run", "data.jsonl", "--threshold", "2"], "--threshold must be at most 1"),
-        (["run", "data.jsonl", "--threshold", "0,5"], "'0,5' is not a number"),
+        (["run", "data.jsonl", "--threshold", "0,5"], "'0,5' is not a number: use a decimal point"),
         (["run", "data.jsonl", "--no-such-option"], "No such option"),
         (["no-such-command"], "No such command"),
         (["run", "data.jsonl", "--out", "data.jsonl"], "data.jsonl cannot be written"),
@@ -181,13 +181,13 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 
     parameters = [click.Argument(["rest"], nargs=-1), click.Option(["--dry-run"], is_flag=True)]
     command = click.Command("run", callback=fail, params=list[click.Parameter](parameters))
-    monkeypatch.setattr(command_line.command_line, "get_command", lambda *_: command)
+    monkeypatch.setattr(command_line, "get_command", lambda *_: command)
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     fail_with(monkeypatch, ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
-        command_line.main(["run"])
+        main(["run"])
 
 
 @pytest.mark.parametrize(

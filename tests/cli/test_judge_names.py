@@ -8,8 +8,6 @@ import pytest
 
 import localjudge
 from localjudge import ModelError, model_registry, resources
-from localjudge.judging.judges import other_judges
-from localjudge.judging.stored_data import find_judges
 from tests.cli.conftest import OPENINGS, Call, write_rows
 from tests.local_models.conftest import gguf, manifest, pulled, user
 
@@ -50,6 +48,14 @@ def store(user: Path) -> Path:
     return store
 
 
+def other_judges() -> list[str]:
+    """Return the notes of a run on other models that can judge."""
+    run = localjudge.evaluate(
+        "data.jsonl", metrics="context_recall", threads=1, out=False, progress=False
+    )
+    return [note for note in run.notes if "can judge" in note]
+
+
 @pytest.mark.usefixtures("store")
 def test_the_default_judge_names_others_and_no_file_does(call: Call) -> None:
     """Not if the user names the lexical judge, and not in files of the run."""
@@ -60,32 +66,30 @@ def test_the_default_judge_names_others_and_no_file_does(call: Call) -> None:
     assert others not in call(*command[:-1], "named", "--judge", "lexical")[2]
     assert Path("named/summary.json").read_bytes() == stored
     assert b"ollama" not in b"".join(path.read_bytes() for path in Path("run").iterdir())
-    run = localjudge.evaluate(
-        "data.jsonl", metrics="context_recall", threads=1, out=False, progress=False
-    )
-    assert any(note.endswith("judge='ollama:judge:latest'") for note in run.notes)
+    [note] = other_judges()
+    assert note.endswith("judge='ollama:judge:latest'")
+    run = localjudge.Run.open("run")
     assert run.judge.caution == run.to_pandas().attrs["caution"] == CARD["caution"]
 
 
 def test_only_models_that_can_judge_are_counted(user: Path) -> None:
     """Unreadable places never end a run."""
-    assert other_judges() == ""
+    assert other_judges() == []
     folder = user / ".lmstudio" / "models" / "org" / "repo"
     gguf(folder / "chat.Q4_K_M.gguf")
     gguf(folder / "embeds.Q8_0.gguf", "nomic-bert")
     (folder / "cut.Q6_K.gguf").write_bytes(b"GGUF")
     manifest(user / ".ollama" / "models", "registry.ollama.ai/library/odd/latest", "{")
-    assert (
-        other_judges()
-        == "1 model on this machine can judge, for example judge='lmstudio:org/repo:Q4_K_M'"
-    )
+    [note] = other_judges()
+    assert "1 model" in note
+    assert note.endswith("judge='lmstudio:org/repo:Q4_K_M'")
 
 
 def test_the_name_of_the_judge_does_not_change_the_run(store: Path, call: Call) -> None:
     """The checksum identifies the judge; the manifest keeps its full name."""
     assert call(*RUN, "--judge", "ollama:judge")[0] == 0
     run = localjudge.Run.open("run")
-    assert find_judges(run) == NAME
+    assert run.manifest.environment.judge == NAME
     assert (
         run.summary
         == localjudge.evaluate(
@@ -95,7 +99,7 @@ def test_the_name_of_the_judge_does_not_change_the_run(store: Path, call: Call) 
     assert call(*RUN, "--judge", NAME)[0] == 0
     assert call("verify", "run", "--quiet")[0] == 0
     assert call("run", "--reuse", "run", "--threshold", "0.4", "--out", "again", "--quiet")[0] == 0
-    assert find_judges(localjudge.Run.open("again")) == NAME
+    assert localjudge.Run.open("again").manifest.environment.judge == NAME
 
 
 def test_a_run_whose_model_was_removed_says_so(store: Path, call: Call) -> None:

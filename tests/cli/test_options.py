@@ -138,11 +138,3 @@ def test_each_call_of_main_logs_once_to_the_current_stderr(monkeypatch: pytest.M
         assert logging.getLogger("localjudge").handlers == before
         assert stream.getvalue() == "once\n"
         stream.close()
-
-
-def test_a_decimal_comma_gets_a_hint(call: Call) -> None:
-    code, _, errors = call("run", "x", "--threshold", "0,5")
-    assert code == 1
-    assert "--threshold" in errors
-    assert "'0,5'" in errors
-    assert "0.5" in errors

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.resources import demo_file
-from tests.cli.conftest import Call, config_here, write_rows
+from tests.cli.conftest import DEMO, Call, config_here, write_rows
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
 
@@ -15,7 +14,7 @@ FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 
 @pytest.fixture
 def first(call: Call) -> Path:
-    assert call("run", demo_file(), "--metrics", "context_recall", "--out", "first")[0] == 0
+    assert call("run", DEMO, "--metrics", "context_recall", "--out", "first")[0] == 0
     return Path("first")
 
 

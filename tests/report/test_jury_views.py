@@ -1,66 +1,60 @@
-"""Reports and tables about a jury."""
+"""Reports and tables about a jury: a frozen run of two judges, beside one of a single judge."""
 
-from collections.abc import Mapping
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
+from command_line import printed_summary
 
-from localjudge.metrics import Scored, Span, Unit, Verdict
-from localjudge.report.remarks import decidedness_line
-from localjudge.report.sample_views import remark_on
-from localjudge.run_directory.result_rows import Evaluation, VerdictRow
-from localjudge.run_directory.summary import Totals, VerdictSummary
-from localjudge.types import JudgeCard, VerdictRule
-
-RULE = VerdictRule(0.5, 0.01)
+from localjudge import Run
+from tests.frozen.frozen_runs import unpack
+from tests.report.conftest import PageReader
 
 
-def evaluation(*judges: Mapping[str, float] | None) -> Evaluation:
-    verdicts = []
-    for index, probabilities in enumerate(judges):
-        unit = Unit(kind="statement", index=index, source="response", span=Span.whole("It rains."))
-        parts = dict(probabilities) if probabilities else None
-        verdict = Verdict(label=1, p_yes=0.9, valid_mass=1.0, judges=parts)
-        verdicts.append(VerdictRow.of("1", "faithfulness", index, unit, verdict))
-    return Evaluation("1", "faithfulness", Scored(value=1.0), tuple(verdicts))
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("frozen")
 
 
-def summarise(*judges: Mapping[str, float] | None, rubrics: tuple[str, ...] = ()) -> VerdictSummary:
-    totals = Totals(["faithfulness"], RULE, rubrics=rubrics)
-    totals.add([evaluation(*judges)])
-    return totals.summary("", JudgeCard(name="a + b")).verdicts
+@pytest.fixture(scope="module")
+def jury(folder: Path) -> Run:
+    return Run.open(unpack("jury", folder))
 
 
-def test_the_share_of_divided_verdicts() -> None:
-    """Of three verdicts of a jury, the judges disagree on one; one half is a 1."""
-    summary = summarise({"a": 0.9, "b": 0.5}, {"a": 0.9, "b": 0.49}, {"a": 0.1, "b": 0.2}, None)
-    assert summary.divided == pytest.approx(1 / 3)
-    assert "33 %" in decidedness_line(summary)
+@pytest.fixture(scope="module")
+def single(folder: Path) -> Run:
+    return Run.open(unpack("single", folder))
 
 
-def test_a_single_judge_has_no_such_key() -> None:
-    summary = summarise(None, None)
-    assert summary.divided is None
-    assert "divided" not in summary.model_dump(mode="json")
-    assert "disagree" not in decidedness_line(summary)
+def stored_rows(run: Run) -> list[dict[str, Any]]:
+    lines = (run.directory / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
 
 
-def test_levels_are_not_compared_at_one_half() -> None:
-    assert summarise({"a": 0.9, "b": 0.1}, rubrics=("faithfulness",)).divided is None
+def is_divided(row: dict[str, Any]) -> bool:
+    """Return whether the judges of a verdict differ; one half is a 1."""
+    return len({p_yes >= 0.5 for p_yes in row["judges"].values()}) == 2
 
 
-def row(judges: Mapping[str, float] | None) -> VerdictRow:
-    [verdict] = evaluation(judges).verdicts
-    return verdict
+def test_details_say_how_often_the_judges_disagree(jury: Run, single: Run) -> None:
+    judged = [row for row in stored_rows(jury) if row.get("judges")]
+    share = sum(map(is_divided, judged)) / len(judged)
+    assert jury.summary.verdicts.divided == pytest.approx(share)
+    assert f"disagree on {share:.0%}".replace("%", " %") in printed_summary(jury, "--details")
+    assert "disagree" not in printed_summary(single, "--details")
 
 
-def test_the_details_of_a_verdict_name_every_probability() -> None:
-    assert remark_on(row({"a": 0.9, "b": 0.8})) == "a 0.900, b 0.800"
-    remark = remark_on(row({"a": 0.9, "b": 0.1}))
-    assert remark is not None
-    assert "disagree" in remark
-    assert remark_on(row(None)) is None
+def test_only_files_of_a_jury_have_its_probabilities(single: Run) -> None:
+    assert not [row for row in stored_rows(single) if "judges" in row]
+    assert "divided" not in (single.directory / "summary.json").read_text(encoding="utf-8")
 
 
-def test_only_rows_of_a_jury_have_its_probabilities() -> None:
-    assert row({"a": 0.9, "b": 0.1}).values["judges"] == {"a": 0.9, "b": 0.1}
-    assert "judges" not in row(None).values
+def test_the_page_names_the_probability_of_each_judge(jury: Run) -> None:
+    samples = PageReader(jury.report().read_text(encoding="utf-8")).unpacked("details")
+    pages = {sample["id"]: sample["metrics"] for sample in samples}
+    for row in stored_rows(jury):
+        verdict = pages[row["sample_id"]][row["metric"]]["verdicts"][row["position"]]
+        if row.get("judges"):
+            assert ("disagree" in verdict[6]) == is_divided(row)
+            assert all(f"{name} 0." in verdict[6] for name in row["judges"])

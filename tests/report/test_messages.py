@@ -1,6 +1,7 @@
 """Messages in each language: complete, used, and with escaped values."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -19,18 +20,26 @@ from localjudge.report.certificate_text import (
     translate_labels,
     translate_mean,
 )
-from localjudge.report.messages import FOLDER, Message, Messages, read_messages
+from localjudge.report.messages import Messages
 from localjudge.report.quoted_metrics import state_mean
 from localjudge.run_directory.examination import Examination
 from localjudge.stats.interval import Mean
 from localjudge.types import Language, Use
 
 REPORT = Path(localjudge.__file__).parent / "report"
+FOLDER = REPORT / "languages"
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 OTHERS = [language for language in LANGUAGES if language != "en"]
 OF_METRICS = {"question", "headline", "labelled"}
 METRICS = [name.replace("@k", "@3") for name in (*catalog.names(), "citation_support(of=all)")]
 SECTIONS_OF_SCRIPTS = ("page", "label")
+
+
+Message = str | dict[str, str]
+
+
+def read_messages(language: Language) -> dict[str, dict[str, Message]]:
+    return tomllib.loads((FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
 
 
 def messages_by_key(language: Language) -> dict[str, Message]:

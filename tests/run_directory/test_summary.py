@@ -101,11 +101,22 @@ def test_near_threshold_verdicts_and_median_valid_mass_by_hand() -> None:
     assert decidedness(Verdict(label=0)) == none
 
 
+def test_a_jury_is_divided_where_its_judges_are_on_both_sides_of_one_half() -> None:
+    """One of three; .5 is a 1. A verdict without a jury does not count."""
+    parts = ({"a": 0.9, "b": 0.5}, {"a": 0.9, "b": 0.49}, {"a": 0.1, "b": 0.2}, None)
+    verdicts = [Verdict(label=1, p_yes=0.9, valid_mass=1.0, judges=each) for each in parts]
+    assert decidedness(*verdicts).divided == pytest.approx(1 / 3)
+
+
 def test_rubric_levels_are_not_near_the_threshold() -> None:
-    """Level 3 of 5 is an expected value of .5 and no probability, so only its mass counts."""
+    """Level 3 of 5 is an expected value of .5 and no probability, so only its mass counts.
+
+    Judges of a jury with levels on both sides of one half do not disagree.
+    """
     totals = Totals(["m", "tone"], VerdictRule(0.5, 0.01), rubrics={"tone"})
     for name, p_yes, mass in (("m", 0.9, 0.75), ("tone", 0.5, 0.25), ("tone", 0.5, 0.25)):
-        verdict = Verdict(label=1, p_yes=p_yes, valid_mass=mass)
+        parts = {"a": 0.9, "b": 0.1} if name == "tone" else None
+        verdict = Verdict(label=1, p_yes=p_yes, valid_mass=mass, judges=parts)
         totals.add([Evaluation("a", name, NO, (make_row(name, make_unit("x", 0), verdict),))])
     assert totals.summary("", CARD).verdicts == VerdictSummary(
         count=1, near_threshold=0.0, median_valid_mass=0.25
