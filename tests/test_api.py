@@ -211,6 +211,7 @@ def test_a_temporary_run_lives_as_long_as_its_object(
     run = localjudge.evaluate([ROW], engine=ScriptedEngine({}, default=1.0), out=False)
     folder = run.directory.parent
     assert folder.stat().st_mode & 0o77 == 0
+    assert (folder / "localjudge.lock").exists()
     frame = run.to_pandas()
     scores = copy.copy(copy.deepcopy(run))
     with pytest.raises(localjudge.InputError, match="cannot be pickled"):

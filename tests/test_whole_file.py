@@ -11,7 +11,6 @@ import pytest
 
 from localjudge import InputError, OutOfResource
 from localjudge.resources import LockState, private_folder, try_lock, write_output, write_whole
-from localjudge.run import directory_for
 
 
 @pytest.fixture
@@ -142,14 +141,3 @@ def test_a_folder_that_was_removed_before_it_was_locked_is_made_again(
         assert folder.is_dir()
         assert [folder] != removed
     assert not list(tmp_path.iterdir())
-
-
-def test_a_run_without_a_directory_has_a_private_folder_until_it_is_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    _, folder = directory_for(False)
-    [made] = tmp_path.iterdir()
-    assert list(made.iterdir()), "locked"
-    del folder
-    assert not made.exists()

@@ -1,3 +1,4 @@
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,6 @@ from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.run_directory.calibration import Calibration
-from localjudge.run_directory.directory import validated
-from localjudge.run_directory.environment import StoredSettings
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -175,12 +174,17 @@ def test_a_calibration_edited_by_hand_is_detected(
 )
 def test_any_stored_calibration_is_at_most_an_error(stored: object) -> None:
     """No file named by it is read."""
-    settings = {"max_failed": 0, "calibration": stored}
+    if not Path("run").exists():
+        judged("run")
+    manifest = Path("run/manifest.json")
+    values = json.loads(manifest.read_text())
+    values["environment"]["settings"]["calibration"] = stored
+    manifest.write_text(json.dumps(values))
     if stored == []:
-        assert validated(StoredSettings, settings, "").calibration == ()
+        assert Run.open("run", check=False).manifest.environment.settings.calibration == ()
         return
     with pytest.raises(RunDirectoryError):
-        validated(StoredSettings, settings, "")
+        Run.open("run", check=False)
 
 
 def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration) -> None:

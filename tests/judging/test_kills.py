@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from localjudge import ScriptedEngine, evaluate
-from localjudge.run_directory.result_rows import row_files
 
 pytestmark = pytest.mark.engine
 
@@ -170,9 +169,9 @@ def test_resume_after_a_kill_while_writing_results(data: Path, tmp_path: Path, n
     asked = len(engine.asked)
     for later in FILES[FILES.index(name) :]:
         (tmp_path / later).unlink()
-    part = tmp_path / f".{name}.abandons.part"
-    if name in row_files(with_evidence=True):
-        part = tmp_path / f"{name}.part"
+    part = tmp_path / f"{name}.part"
+    if name == "summary.json":
+        part = tmp_path / f".{name}.abandons.part"
     part.write_bytes(before[name][: len(before[name]) // 2])
     os.utime(part, (0, 0))  # a part is removed when it is old
     evaluate(data, out=tmp_path, engine=engine)

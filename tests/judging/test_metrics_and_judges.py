@@ -10,7 +10,6 @@ import localjudge
 from localjudge import InputError, Metric
 from localjudge.judging.jury import Jury, announce, use_jury
 from localjudge.judging.settings import RunSettings
-from localjudge.judging.verify import verify_run
 from localjudge.metrics import catalog
 from localjudge.progress import Progress
 
@@ -68,7 +67,7 @@ def test_a_run_without_questions_opens_no_model(
     for name, score in SCORES.items():
         assert run.summary.metrics[name].mean == score
     assert run.manifest.judge.engine.engine == "none"
-    assert verify_run(tmp_path / "all").result == "bit-identical"
+    assert localjudge.Run.open(tmp_path / "all").verify().result == "bit-identical"
     again = localjudge.evaluate([ROW], metrics=WITHOUT_JUDGE, out=tmp_path / "all", progress=False)
     assert again.summary == run.summary
     for name in WITHOUT_JUDGE:
@@ -81,7 +80,7 @@ def test_metrics_with_and_without_questions_go_together(home: Path, tmp_path: Pa
     run = localjudge.evaluate([ROW], metrics=both, out=tmp_path / "run", progress=False)
     assert run.summary.metrics["citation_validity"].mean == SCORES["citation_validity"]
     assert run.summary.metrics["faithfulness"].scored == 1
-    assert verify_run(tmp_path / "run").result == "bit-identical"
+    assert run.verify().result == "bit-identical"
 
 
 def test_runs_with_and_without_a_judge_reuse_each_other(home: Path, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 import localjudge
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.judging.verify import verify_run as verify
 from localjudge.progress import Progress
 from localjudge.run_directory.files import last_verification
 from localjudge.run_directory.request_keys import RequestKeys
@@ -271,7 +270,7 @@ def test_two_samples_at_one_position_are_refused(run: Run, tmp_path: Path) -> No
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
         store.execute("UPDATE sample SET position = 1 WHERE position = 0")
     again = partial(localjudge.evaluate, reuse=run, threshold=0.4, out=tmp_path / "again")
-    for use in (partial(verify, run), again):
+    for use in (run.verify, again):
         with pytest.raises(RunDirectoryError, match="two samples at position 1"):
             use(engine=same())
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from localjudge import MissingRun, RunDirectoryError
-from localjudge.run_directory.comparison_directory import ComparisonDirectory, folder_names
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 
 COMPARISON = "comparison.json"
 
@@ -54,8 +54,11 @@ def test_directory_without_the_file_is_no_comparison(tmp_path: Path) -> None:
         ("caf\u00e9", "cafe\u0301", ("caf\u00e9-a", "caf\u00e9-b")),
     ],
 )
-def test_folders_are_safe_and_different(baseline: str, run: str, names: tuple[str, str]) -> None:
-    assert folder_names(baseline, run) == names
+def test_folders_are_safe_and_different(
+    tmp_path: Path, baseline: str, run: str, names: tuple[str, str]
+) -> None:
+    created = ComparisonDirectory.create(tmp_path / "cmp", baseline, run)
+    assert (created.baseline, created.run) == names
 
 
 @pytest.mark.parametrize(

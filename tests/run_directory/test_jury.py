@@ -12,8 +12,6 @@ from localjudge.run_directory.jury import (
     combine_by_scales,
     compute_scale,
     jury_card,
-    log_odds,
-    strictest_caution,
 )
 from localjudge.types import Combination, JudgeCard
 
@@ -40,7 +38,8 @@ def test_weights_and_bias() -> None:
     ("probability", "expected"), [(0.0, 1e-4), (1.0, 1 - 1e-4), (1e-9, 1e-4), (0.3, 0.3)]
 )
 def test_probabilities_are_clipped(probability: float, expected: float) -> None:
-    assert log_odds(probability) == pytest.approx(math.log(expected / (1 - expected)))
+    alone = Combination({"a": 1.0})
+    assert combine({"a": probability}, alone) == pytest.approx(expected)
 
 
 @given(PROBABILITIES, PROBABILITIES, st.floats(0.1, 5), st.floats(0.1, 5))
@@ -98,7 +97,8 @@ def test_the_card_of_a_jury() -> None:
     ],
 )
 def test_the_strictest_caution_counts(cautions: list[str | None], strictest: str | None) -> None:
-    assert strictest_caution(cautions) == strictest
+    cards = [JudgeCard(name="a", caution=caution) for caution in cautions]
+    assert jury_card(cards, None, None).caution == strictest
 
 
 def test_only_the_judges_with_a_weight_for_a_metric_answer_it() -> None:
