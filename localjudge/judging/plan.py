@@ -163,14 +163,16 @@ class DataToRead(NamedTuple):
 
     options     arguments of `load`
     requested   metrics, or None for those that the columns allow
+
+    `index_levels` and `column_types` are those of the plan.
     """
 
-    data: Data
     rows: Data
     options: ReadOptions
     requested: list[Metric] | None
     settings: RunSettings
     index_levels: Sequence[IndexLevel]
+    column_types: Mapping[str, Any]
 
     def plan_samples(self, whole: Dataset) -> Plan:
         """Return the plan of the data that were read."""
@@ -188,9 +190,6 @@ class DataToRead(NamedTuple):
         clusters = None
         if settings.cluster_by and dataset.samples:
             clusters = group_samples(dataset, settings.cluster_by)
-        attribute = {"pandas": "dtypes", "polars": "schema"}.get(_name_package(self.data), "")
-        types = getattr(self.data, attribute, {})
-        column_types = {str(name): dtype for name, dtype in types.items()}
         return Plan(
             dataset,
             chosen,
@@ -200,7 +199,7 @@ class DataToRead(NamedTuple):
             clusters,
             self.index_levels,
             parent=parent,
-            column_types=column_types,
+            column_types=self.column_types,
         )
 
 
@@ -210,6 +209,9 @@ def data_to_read(data: Data, metrics: object, settings: RunSettings) -> DataToRe
     settings = add_criteria(settings, requested)
     _ = settings.sentences.identity  # refuses an unknown language before anything is read
     rows, index_levels = _unpack_index(data)
+    attribute = {"pandas": "dtypes", "polars": "schema"}.get(_name_package(data), "")
+    types = getattr(data, attribute, {})
+    column_types = {str(name): dtype for name, dtype in types.items()}
     options: ReadOptions = {
         "mapping": settings.mapping,
         "skip_bad_rows": settings.skip_bad_rows,
@@ -218,7 +220,7 @@ def data_to_read(data: Data, metrics: object, settings: RunSettings) -> DataToRe
         # A response such as "N/A" may be a refusal.
         "keeps_answer_words": "refusal" in catalog.list_special_tasks(requested or ()),
     }
-    return DataToRead(data, rows, options, requested, settings, index_levels)
+    return DataToRead(rows, options, requested, settings, index_levels, column_types)
 
 
 def group_samples(dataset: Dataset, column: str) -> dict[str, str]:

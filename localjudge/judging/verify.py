@@ -18,7 +18,7 @@ from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury, use_jury
-from localjudge.judging.plan import Data
+from localjudge.judging.plan import Data, data_to_read
 from localjudge.judging.replay import RepeatedAnswers, RowChange
 from localjudge.judging.stored_data import find_judges, read_run_settings
 from localjudge.judging.verify_files import (
@@ -160,11 +160,11 @@ def verify_run(
         drawn = _draw_keys(keys, sample, seed)
         by_name = {metric.name: metric for metric in metrics}
         computed = [by_name.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
-        data_file = None
-        if data is not None:
-            data_file = compare_data(run, data, computed, progress)
         settings = read_run_settings(run.manifest, **{"threads": None, **how})
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
+        data_file = None
+        if data is not None:
+            data_file = compare_data(run, data_to_read(data, computed, settings), progress)
         if engine is None and run.manifest.judge.has_no_model:
             engine = NoModel()
         if not judge and engine is None:

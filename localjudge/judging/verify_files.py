@@ -27,12 +27,11 @@ from localjudge.errors import ChangedFile, LocaljudgeError, RunDirectoryError
 from localjudge.judging.answers import StoredAnswers, choose_judges
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import find_evidence
-from localjudge.judging.plan import Data, data_to_read
+from localjudge.judging.plan import DataToRead
 from localjudge.judging.questions import NO_CONTEXT, TaskRef
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.stored_data import read_run_settings
 from localjudge.judging.verify_labels import check_labels
-from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run_directory import directory as run_directory
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
@@ -271,14 +270,12 @@ class DataFileCheck(Record):
         return not self.missing and self.rows == self.rows_read
 
 
-def compare_data(
-    run: RunRecord, data: Data, metrics: Iterable[Metric], progress: Progress
-) -> DataFileCheck:
+def compare_data(run: RunRecord, to_read: DataToRead, progress: Progress) -> DataFileCheck:
     """Read the data as for the run, and look for each stored sample with its columns.
 
     Raises DataError for unusable data, InputError for missing columns.
     """
-    dataset = _read_again(run, data, metrics, progress)
+    dataset = _read_again(run, to_read, progress)
     hashes = set(map(_hash_row, dataset.table.rows()))
     missing: list[str] = []
     for row in stored_rows(run.directory / STORE):
@@ -300,10 +297,7 @@ def compare_data(
     )
 
 
-def _read_again(
-    run: RunRecord, data: Data, metrics: Iterable[Metric], progress: Progress
-) -> Dataset:
-    to_read = data_to_read(data, list(metrics), read_run_settings(run.manifest))
+def _read_again(run: RunRecord, to_read: DataToRead, progress: Progress) -> Dataset:
     directory = run.directory.resolve()
     comparison = ComparisonDirectory.find(directory.parent)
     if comparison is None or directory.name not in (comparison.baseline, comparison.run):

@@ -16,7 +16,6 @@ from localjudge.run_directory.run_rows import texts_read
 from tests.cli.conftest import Call, call
 from tests.engine.classifiers import ENTAILMENT, NLI_SHAPE, make_classifier, write_profile
 from tests.engine.conftest import ModelMaker, make_model
-from tests.judging.test_kills import answers, finish, paused
 
 MARK = " ... "
 
@@ -130,25 +129,6 @@ def test_a_run_that_reads_what_is_near_has_the_same_bytes_in_parts_and_shuffled(
     resumed = {"metrics": METRICS, "threads": 2, "reuse": [str(tmp_path / "parts")]}
     evaluate(file, nearest, tmp_path / "resumed", **resumed)
     assert contents(tmp_path / "resumed") == contents(tmp_path / "once")
-
-
-def test_a_killed_run_that_reads_what_is_near_resumes_to_the_same_bytes(
-    file: ModelFile, nearest: str, tmp_path: Path
-) -> None:
-    """Killed after 3 and 6 of 8 answers: "It is red." beside equal texts is asked once."""
-    data = tmp_path / "data.jsonl"
-    data.write_text("\n".join(map(json.dumps, ROWS)), encoding="utf-8")
-    out = tmp_path / "killed"
-    command = ["run", str(data), "--judge", str(file.path), "--out", str(out)]
-    command += ["--metrics", "faithfulness", "--config", str(config_file(tmp_path, nearest))]
-    for more in (3, 3):
-        process = paused(*command, out=out, after=more)
-        process.kill()
-        process.communicate()
-    assert answers(out) == 6
-    assert "6 answers already stored" in finish(*command)
-    evaluate(file, nearest, tmp_path / "once", rows=data)
-    assert contents(out) == contents(tmp_path / "once")
 
 
 def test_shards_that_read_what_is_near_join_to_the_same_bytes(
