@@ -2,13 +2,13 @@ import itertools
 
 import pytest
 
-from localjudge.doctor.examinee import Examinee, check_repeatability, plain_tasks
+from localjudge.doctor.examinee import Examinee, check_repeatability, plain_cases
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.scripted import unit_text
 from localjudge.progress import Progress
 from tests.doctor.scripted_judges import WRITER, TimedEngine, examinee
 
-TASKS = plain_tasks(WRITER)
+TASKS = [case.task for case in plain_cases()]
 
 
 def test_verdicts_that_depend_on_the_order_are_a_warning() -> None:

@@ -6,14 +6,14 @@ from typing import Any, cast
 import pytest
 
 from localjudge.doctor import machine
-from localjudge.doctor.examinee import plain_tasks
+from localjudge.doctor.examinee import plain_cases
 from localjudge.engine.protocol import InspectableEngine
 from localjudge.metrics import SampleError
 from localjudge.types import VerdictRequest
 from tests.doctor.scripted_judges import WRITER
 
 GIB = 1 << 30
-REQUESTS = WRITER.requests(plain_tasks(WRITER))
+REQUESTS = WRITER.requests([case.task for case in plain_cases()])
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
