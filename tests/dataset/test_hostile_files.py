@@ -15,8 +15,7 @@ import pytest
 
 from localjudge import DataError, InputError, LocaljudgeError
 from localjudge.dataset import load
-from localjudge.dataset.formats import read
-from localjudge.dataset.sources import Source
+from localjudge.progress import Progress
 
 ROW = b'{"question": "q"}\n'
 
@@ -189,6 +188,27 @@ def test_a_path_without_a_file_is_refused(
         load(name)
 
 
+class Changing(Progress):
+    """Change a file when the first thousand rows have been read."""
+
+    def __init__(self, path: Path, change: str) -> None:
+        self._path = path
+        self._change = change
+
+    def rows(self, doing: str, done: int, total: int | None) -> None:
+        """Change the file."""
+        size = self._path.stat().st_size
+        with self._path.open("r+b") as file:
+            if self._change == "append":
+                file.seek(0, os.SEEK_END)
+                file.write(b"\n")
+            elif self._change == "truncate":
+                file.truncate(size // 2)
+            else:
+                file.write(self._path.read_bytes())
+        os.utime(self._path, ns=(1, 1))
+
+
 @pytest.mark.parametrize("change", ["append", "truncate", "rewrite"])
 @pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "parquet"])
 def test_a_file_that_changes_while_it_is_read_is_refused(
@@ -203,20 +223,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         csv = b"question\n" + b"q\n" * 50_000
         array = b"[" + b",".join([ROW] * 10_000) + b"]"
         path.write_bytes({"jsonl": ROW * 10_000, "json": array, "csv": csv}[ending])
-    reading = read(Source(str(path)), {})
-    next(reading)
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        if change == "append":
-            file.seek(0, os.SEEK_END)
-            file.write(b"\n")
-        elif change == "truncate":
-            file.truncate(size // 2)
-        else:
-            file.write(path.read_bytes())
-    os.utime(path, ns=(1, 1))
     with pytest.raises(DataError, match=r"changed while|not valid JSON|cannot be read"):
-        list(reading)
+        load(path, progress=Changing(path, change))
 
 
 def test_closed_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

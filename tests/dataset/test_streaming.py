@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from localjudge import DataError, InputError, Sample
 from localjudge.dataset import load
-from localjudge.dataset.formats import read
-from localjudge.dataset.sources import Source
+from localjudge.progress import Progress
 
 texts = st.sampled_from(["", "a", "b", "é", "\u2028"])
 ids = st.none() | st.sampled_from(["1", " ", "row-d2d2d2d2d2d2", "x"])
@@ -125,16 +124,28 @@ def test_rows_are_not_kept_in_memory(tmp_path: Path) -> None:
     assert (many - few) / 2_000 < 20
 
 
+class Replacing(Progress):
+    """Replace a file by a copy when its 1,001 rows have been read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def rows(self, doing: str, done: int, total: int | None) -> None:
+        """Replace the file after the last row."""
+        if done == 1_001:
+            copy = self._path.with_name("new")
+            copy.write_bytes(self._path.read_bytes())
+            status = self._path.stat()
+            os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
+            copy.replace(self._path)
+
+
 def test_a_file_that_is_replaced_between_two_readings_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(gzip.compress(b'{"question": "q"}\n'))
-    source = Source(str(path))
-    assert len(list(read(source, {}))) == len(list(read(source, {}))) == 1
-    (tmp_path / "new").write_bytes(path.read_bytes())
-    os.utime(tmp_path / "new", ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
-    (tmp_path / "new").replace(path)
+    path.write_bytes(gzip.compress(b'{"question": "q"}\n' * 1_001))
+    assert len(load(path).samples) == 1_001
     with pytest.raises(DataError, match=r"a\.jsonl\.gz changed"):
-        list(read(source, {}))
+        load(path, progress=Replacing(path))
 
 
 class Strange(str):
