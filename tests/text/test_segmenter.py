@@ -1,7 +1,7 @@
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from spacy.language import Language
 from localjudge import InputError
 from localjudge.metrics import Span
 from localjudge.text import Segmenter, component, sentences
-from localjudge.text.segmenter import named_pipeline
 
 MAX_PART = 100_000
 
@@ -163,43 +162,42 @@ def test_a_language_needs_no_other_package_and_logs_nothing(
     assert caplog.records == []
 
 
-Install = Callable[[Language], str]
+Install = Callable[[Language, str], None]
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Install a pipeline as `spacy package` does: with `load`, listed among spaCy's pipelines."""
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Install a pipeline as `spacy package` does: with `load`, listed among spaCy's pipelines.
 
-    def installed(nlp: Language) -> str:
-        (tmp_path / "xx_test").mkdir()
-        nlp.to_disk(tmp_path / "xx_test" / "data")
+    It stays loaded, so each test gives its own name.
+    """
+
+    def installed(nlp: Language, name: str) -> None:
+        (tmp_path / name).mkdir()
+        nlp.to_disk(tmp_path / name / "data")
         load = "import spacy\n\ndef load():\n    return spacy.load(__path__[0] + '/data')\n"
-        (tmp_path / "xx_test" / "__init__.py").write_text(load, encoding="utf-8")
-        about = tmp_path / "xx_test-1.0.dist-info"
+        (tmp_path / name / "__init__.py").write_text(load, encoding="utf-8")
+        about = tmp_path / f"{name}-1.0.dist-info"
         about.mkdir()
-        (about / "METADATA").write_text(
-            "Metadata-Version: 2.1\nName: xx-test\nVersion: 1.0\n", encoding="utf-8"
-        )
-        (about / "entry_points.txt").write_text(
-            "[spacy_models]\nxx_test = xx_test\n", encoding="utf-8"
-        )
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        (about / "METADATA").write_text(metadata, encoding="utf-8")
+        entry_point = f"[spacy_models]\n{name} = {name}\n"
+        (about / "entry_points.txt").write_text(entry_point, encoding="utf-8")
         monkeypatch.syspath_prepend(str(tmp_path))
-        return "xx_test"
 
-    yield installed
-    named_pipeline.cache_clear()
-    sys.modules.pop("xx_test", None)
+    return installed
 
 
 def test_an_installed_pipeline_reads_a_long_text_in_parts(install: Install) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer", config={"punct_chars": [";"]})
-    segmenter = Segmenter(pipeline=install(nlp))
+    install(nlp, "xx_parts")
+    segmenter = Segmenter(pipeline="xx_parts")
     assert [span.text for span in sentences("One. Two; three.", segmenter=segmenter)] == [
         "One. Two;",
         "three.",
     ]
-    assert segmenter.identity["name"] == "xx_test"
+    assert segmenter.identity["name"] == "xx_parts"
     text = ("One" + " two" * 40 + "; ") * 7_000
     spans = segmenter(text)
     assert len(text) > 1_000_000
@@ -208,9 +206,9 @@ def test_an_installed_pipeline_reads_a_long_text_in_parts(install: Install) -> N
 
 
 def test_a_pipeline_that_sets_no_boundaries_is_a_usage_error(install: Install) -> None:
-    name = install(spacy.blank("en"))
+    install(spacy.blank("en"), "xx_bare")
     with pytest.raises(InputError, match="no sentence boundaries"):
-        Segmenter(pipeline=name)("One. Two.")
+        Segmenter(pipeline="xx_bare")("One. Two.")
 
 
 @pytest.mark.parametrize("name", ["pip", "antigravity", "blank:en", ".", "en_no_such_pipeline"])
