@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -80,6 +80,23 @@ class RegisteredModel(Record):
         return ModelFile(path=path, source=source, size=measure_size(path), **fields)
 
 
+class RegisteredAdapter(Record):
+    """A row `[[adapter]]`: a low-rank addition to a registered classifier, for some of its tasks.
+
+    `file` is a GGUF file of the type `adapter`, relative to the registry's folder. `model` is the
+    sha256 of the model that it was trained with. Prompt profiles name it by its own sha256.
+    """
+
+    name: str
+    file: str
+    model: str
+    sha256: str
+    size: int
+    licence: str = ""
+    source: str = ""
+    note: str = ""
+
+
 class Measured(Record):
     """AUC of a judge on labelled statements that had no part in building it."""
 
@@ -128,10 +145,10 @@ class RegisteredJury(Record):
 
 def registered_juries() -> dict[str, RegisteredJury]:
     """Return all juries by name; the user's models and juries override packaged ones."""
-    _, packaged = _read(_packaged_registry())
-    users_models, users = _read(_user_registry())
-    packaged = {name: jury for name, jury in packaged.items() if name not in users_models}
-    return packaged | users
+    packaged = _read(_packaged_registry()).juries
+    users = _read(_user_registry())
+    packaged = {name: jury for name, jury in packaged.items() if name not in users.models}
+    return packaged | users.juries
 
 
 def expand_jury(name: str) -> list[str]:
@@ -156,8 +173,7 @@ def has_judges(jury: RegisteredJury, checksums: Iterable[str | None]) -> bool:
 
 def registered() -> dict[str, RegisteredModel]:
     """Return all models by name; the user's override packaged ones."""
-    users, _ = _read(_user_registry())
-    return _packaged() | users
+    return _packaged() | _read(_user_registry()).models
 
 
 def find(name_or_path: str) -> ModelFile:
@@ -195,6 +211,33 @@ def _advise(name: str, registered_names: Iterable[str]) -> str:
     names = ", ".join(registered_names)
     judge = f"a registered judge ({names})"
     return f"name {judge}, the path of a GGUF file, or a name from `localjudge models`"
+
+
+def find_adapter(sha256: str, model_sha256: str) -> Path:
+    """Return the file of the registered adapter with this checksum.
+
+    Raises ModelError if it is not registered, was made for another model, is missing, or is not the
+    pinned file.
+    """
+    path, adapter = _adapters().get(sha256, (None, None))
+    if path is None or adapter is None:
+        problem = f"no adapter with the sha256 {sha256[:12]} is registered"
+        raise ModelError(problem, hint=f"add a row [[adapter]] to {_user_registry()}")
+    if adapter.model != model_sha256:
+        checksums = f"sha256 {adapter.model[:12]}, and this one has {model_sha256[:12]}"
+        raise ModelError(
+            f"the adapter {adapter.name!r} was made for another model ({checksums})",
+            hint="use a prompt profile without it",
+        )
+    if not path.is_file():
+        problem = f"the file of the adapter {adapter.name!r} is missing: {path}"
+        raise ModelError(problem, hint="put it back, or correct its path in the registry")
+    checksum = compute_sha256(path)
+    if checksum != sha256:
+        sums = f"sha256 {checksum}, pinned {sha256}"
+        message = f"{path} is not the file that was pinned as {adapter.name!r}: {sums}"
+        raise ModelError(message, hint="restore the pinned file")
+    return path
 
 
 def locate(source: str) -> Path | None:
@@ -274,13 +317,21 @@ def _checksum_in_name(path: Path) -> str | None:
     return match[1] if match else None
 
 
-_Models = dict[str, RegisteredModel]
-_Juries = dict[str, RegisteredJury]
+class _Registry(NamedTuple):
+    """Models and juries by name, and adapters with their files by sha256."""
+
+    models: dict[str, RegisteredModel]
+    juries: dict[str, RegisteredJury]
+    adapters: dict[str, tuple[Path, RegisteredAdapter]]
 
 
-def _packaged() -> _Models:
-    models, _ = _read(_packaged_registry())
-    return models
+def _packaged() -> dict[str, RegisteredModel]:
+    return _read(_packaged_registry()).models
+
+
+def _adapters() -> dict[str, tuple[Path, RegisteredAdapter]]:
+    """Return packaged and the user's adapters with their files, by sha256."""
+    return _read(_user_registry()).adapters | _read(_packaged_registry()).adapters
 
 
 def _packaged_registry() -> Path:
@@ -291,12 +342,13 @@ def _user_registry() -> Path:
     return resources.state_directory() / "registry.toml"
 
 
-def _read(registry: Path) -> tuple[_Models, _Juries]:
-    """Return the models and juries of a registry by name. Raises ModelError."""
-    models: _Models = {}
-    juries: _Juries = {}
+def _read(registry: Path) -> _Registry:
+    """Return the rows of a registry. Raises ModelError."""
+    models: dict[str, RegisteredModel] = {}
+    juries: dict[str, RegisteredJury] = {}
+    adapters: dict[str, tuple[Path, RegisteredAdapter]] = {}
     if not registry.is_file():
-        return models, juries
+        return _Registry(models, juries, adapters)
     try:
         tables = tomllib.loads(registry.read_text(encoding="utf-8"))
         for table in tables.get("model", []):
@@ -310,6 +362,9 @@ def _read(registry: Path) -> tuple[_Models, _Juries]:
             jury = RegisteredJury(**table)
             _refuse_second(jury.name, models.keys() | juries.keys())
             juries[jury.name] = jury
+        for table in tables.get("adapter", []):
+            adapter = RegisteredAdapter(**table)
+            adapters[adapter.sha256] = (registry.parent / adapter.file, adapter)
     except (ValueError, TypeError) as error:
         problem = str(error)
         if isinstance(error, ValidationError):
@@ -318,7 +373,7 @@ def _read(registry: Path) -> tuple[_Models, _Juries]:
             f"the model registry {registry} cannot be read: {problem}",
             hint="correct or remove it",
         ) from error
-    return models, juries
+    return _Registry(models, juries, adapters)
 
 
 def _first_problem(error: ValidationError) -> str:

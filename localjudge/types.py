@@ -295,9 +295,19 @@ class ClassifierReading(Record):
     The share is that of the first text, by the scores of its tokens, that occurs in the other
     texts.
     """
+    adapter: str = ""
+    """The sha256 of the adapter that the model reads with, "" without one."""
 
     def __hash__(self) -> int:
-        return hash((self.outputs, self.yes, self.scale, self.bias, self.share))
+        return hash((self.outputs, self.yes, self.scale, self.bias, self.share, self.adapter))
+
+    @property
+    def as_json(self) -> str:
+        """JSON of all fields, without `adapter` if there is none."""
+        without = set()
+        if not self.adapter:
+            without.add("adapter")
+        return self.model_dump_json(exclude=without)
 
 
 class VerdictRequest(NamedTuple):
@@ -320,7 +330,7 @@ class VerdictRequest(NamedTuple):
             explanation = self.explanation.model_dump_json()
         parts = f'"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}'
         if self.reading:
-            parts += f',"reading":{self.reading.model_dump_json()}'
+            parts += f',"reading":{self.reading.as_json}'
         return f"{{{parts}}}"
 
 
@@ -364,8 +374,12 @@ class Verdict(Record):
     judges: dict[str, float] | None = None
 
 
-ScaleKind = Literal["attribution", "relevance"]
-"""Kind of question for which a judge has a scale, and a jury has weights."""
+ScaleKind = Literal["attribution", "relevance", "answers"]
+"""Kind of question for which a judge has a scale, and a jury has weights.
+
+`answers` are the sentences of an answer, for a jury with a judge that has its own prompt for them;
+for other juries they count as relevance.
+"""
 MAX_WEIGHT = 1e6
 """Sums of larger weights could be infinite, or no number."""
 JudgeScale = Annotated[float, Field(ge=1 / MAX_WEIGHT, allow_inf_nan=False)]

@@ -63,7 +63,7 @@ TASKS: tuple[ProbedTask, ...] = ("attribution", "relevance", "answers")
 _PROMPTS: Mapping[ProbedTask, Sequence[str]] = {
     "attribution": ["attribution"],
     "relevance": ["relevance_sentence", "relevance_chunk"],
-    "answers": ["relevance_sentence"],
+    "answers": ["answer_sentence"],
 }
 """The prompts that a judge needs for the items of each task."""
 PROBE_SECONDS = 300

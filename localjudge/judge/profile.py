@@ -50,10 +50,13 @@ from localjudge.types import (
     Task,
 )
 
+ANSWER_SENTENCE = "answer_sentence"
+"""A sentence of an answer: is it needed to answer the question? Asked as `relevance_sentence` by a
+profile without this task."""
 TASKS = frozenset(
     [
         *("attribution", "relevance_chunk", "relevance_sentence", "usefulness"),
-        *("sufficiency", "refusal", "criterion", "rubric"),
+        *("sufficiency", "refusal", "criterion", "rubric", ANSWER_SENTENCE),
     ]
 )
 
@@ -147,11 +150,15 @@ class Head(Record):
 
 
 class HeadAnswer(Record):
-    """Outputs that mean yes (by default the only output), and the calibration of their log odds."""
+    """Outputs that mean yes (by default the only output), and the calibration of their log odds.
+
+    `adapter` is the sha256 of a registered adapter of the model, which it reads this task with.
+    """
 
     yes: tuple[str, ...] = ()
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     bias: float = Field(default=0.0, allow_inf_nan=False)
+    adapter: str = Field(default="", pattern="^([0-9a-f]{64})?$")
 
 
 class ReasonPrompt(Record):
@@ -292,12 +299,25 @@ class PromptProfile(Record):
             scale=task.answer.scale,
             bias=task.answer.bias,
             share=self.head.share,
+            adapter=task.answer.adapter,
         )
+
+    def find_task(self, name: str) -> str | None:
+        """Return the task whose prompt asks this one, or None if the profile has none."""
+        if name in self.tasks:
+            return name
+        if name == ANSWER_SENTENCE and "relevance_sentence" in self.tasks:
+            return "relevance_sentence"
+        return None
 
 
 def task_name(task: Task) -> str:
     if isinstance(task, Relevance):
-        return "relevance_chunk" if task.unit.kind == "chunk" else "relevance_sentence"
+        if task.unit.kind == "chunk":
+            return "relevance_chunk"
+        if task.unit.source == "response":
+            return ANSWER_SENTENCE
+        return "relevance_sentence"
     if isinstance(task, CustomQuestion):
         return "rubric" if task.levels else "criterion"
     return type(task).__name__.lower()

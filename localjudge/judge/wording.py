@@ -21,11 +21,7 @@ from typing import Any, Literal
 
 from localjudge.errors import InputError, ModelError, SampleError
 from localjudge.judge.answer_grammars import load_grammar
-from localjudge.judge.profile import (
-    PromptProfile,
-    TaskPrompt,
-    task_name,
-)
+from localjudge.judge.profile import ANSWER_SENTENCE, PromptProfile, task_name
 from localjudge.judge.rendering import RoledNode, list_unshown, render
 from localjudge.types import (
     ChatEnds,
@@ -99,10 +95,10 @@ class PromptWriter:
             identity["nearest"] = dict(self._nearest)
         return identity
 
-    def identity_for(self, special_tasks: Iterable[str]) -> dict[str, Any]:
-        """Return the identity, with the hashes of these special tasks."""
+    def identity_for(self, tasks: Iterable[str]) -> dict[str, Any]:
+        """Return the identity, with the hashes of those tasks that are special in the profile."""
         asked = {}
-        for name in sorted(special_tasks):
+        for name in sorted(tasks):
             if name in self._profile.special:
                 asked[name] = {
                     "sha256": self._profile.special[name],
@@ -113,7 +109,7 @@ class PromptWriter:
         return self.identity | {"special_tasks": asked}
 
     def unsupported(self, tasks: Iterable[str]) -> list[str]:
-        return sorted(set(tasks) - self._profile.tasks.keys())
+        return sorted(name for name in set(tasks) if self._profile.find_task(name) is None)
 
     @property
     def why_not_asked(self) -> str:
@@ -121,7 +117,12 @@ class PromptWriter:
         return f"the prompt profile {self._profile.name!r} has only {questions}"
 
     def has_words_for(self, task: Task) -> bool:
-        return task_name(task) in self._profile.tasks
+        return self._profile.find_task(task_name(task)) is not None
+
+    @property
+    def knows_answers(self) -> bool:
+        """Whether sentences of an answer have their own prompt."""
+        return ANSWER_SENTENCE in self._profile.tasks
 
     def request(self, task: Task) -> VerdictRequest:
         """Return the request for a task.
@@ -129,10 +130,11 @@ class PromptWriter:
         Raises SampleError if the profile has no prompt for the task, or no place for some of its
         texts.
         """
-        name = task_name(task)
+        asked = task_name(task)
+        name = self._profile.find_task(asked)
         profile = f"the prompt profile {self._profile.name!r}"
-        if not self.has_words_for(task):
-            raise SampleError(f"{profile} has no words for the task {name}")
+        if name is None:
+            raise SampleError(f"{profile} has no words for the task {asked}")
         prompt = self._profile.tasks[name]
         unshown = list_unshown(prompt, task)
         if unshown:
@@ -141,7 +143,7 @@ class PromptWriter:
         form = prompt.form
         if self._reasons == "before" and prompt.reasons:
             form = prompt.reasons.form
-        path = self._path(prompt, task, form=form)
+        path = self._path(name, task, form=form)
         grammars = self._grammars(name)
         explanation = None
         if len(grammars) > 1:
@@ -173,11 +175,12 @@ class PromptWriter:
     def requests(self, tasks: Iterable[Task]) -> list[VerdictRequest]:
         return list(map(self.request, tasks))
 
-    def _path(self, prompt: TaskPrompt, task: Task, *, form: str) -> tuple[Node, ...]:
+    def _path(self, name: str, task: Task, *, form: str) -> tuple[Node, ...]:
+        prompt = self._profile.tasks[name]
         nodes = render(prompt, task, form=form)
         if prompt.is_conversation:
             roles = tuple(role for role, _ in nodes if role)
-            skeleton, in_json = self._skeleton(task_name(task), roles)
+            skeleton, in_json = self._skeleton(name, roles)
             return tuple(map(_join, put_in_skeleton(nodes, skeleton, in_json=in_json)))
         path = [node for _, node in nodes]
         path[0] = _join((Piece(text=self._ends.head, trusted=True), *path[0]))

@@ -36,7 +36,7 @@ from localjudge.judging.judges import (
 from localjudge.judging.scales import find_scales, scale_kind
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
-from localjudge.metrics.catalog import is_judged, list_special_tasks, list_tasks
+from localjudge.metrics.catalog import is_judged, list_tasks
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import JudgeIdentity, JuryMember, find_registered_jury
 from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
@@ -173,20 +173,23 @@ class Jury:
         """Return the judges' part of the signature. Measures missing scales."""
         rule = self.rule_for(metrics, settings, progress)
         return JudgeIdentity.of(
-            self._identify_judges(list_special_tasks(metrics)),
+            self._identify_judges(list_tasks(metrics)),
             settings.sentences.identity,
             metrics,
             rule,
             settings.calibration_checksums,
         )
 
-    def _identify_judges(self, special: Collection[str]) -> dict[str, JuryMember]:
-        """Return each judge's part of the signature by name, with the scales in use."""
+    def _identify_judges(self, tasks: Collection[str]) -> dict[str, JuryMember]:
+        """Return each judge's part of the signature by name, with the scales in use.
+
+        Of the tasks, those in `special/` of a profile are part of it.
+        """
         identities: dict[str, JuryMember] = {}
         for number, judge in enumerate(self.judges):
             values: dict[str, Any] = {
                 "engine": judge.identity,
-                "judge": judge.prompts.identity_for(special),
+                "judge": judge.prompts.identity_for(tasks),
             }
             if number in self._scales:
                 values["scales"] = dict(self._scales[number])
@@ -212,7 +215,7 @@ class Jury:
 
     def _combine(self, metric: Metric, settings: RunSettings, progress: Progress) -> Combination:
         """Return the weights of a calibration, an earlier run or the registry, else by scales."""
-        kind = scale_kind(metric)
+        kind = self._scale_kind(metric)
         combination = None
         calibration = settings.calibration_for(metric.name)
         if calibration is not None:
@@ -221,7 +224,11 @@ class Jury:
             combination = Combination(settings.weights)
         registered = self._find_registered()
         if combination is None and registered is not None and kind in registered.weights:
-            combination = Combination(registered.weights[kind])
+            weights = registered.weights[kind]
+            # A judge with weight 0 is not asked
+            combination = self._restrict(Combination(weights), metric)
+            asked = {name: weight for name, weight in combination.weights.items() if weight}
+            return combination._replace(weights=asked)
         if combination is not None:
             return self._restrict(combination, metric)
         able = self.judges_for(metric)
@@ -236,6 +243,10 @@ class Jury:
                 )
             scales[judge.name] = self._scales[number][kind]
         return combine_by_scales(scales)
+
+    def _scale_kind(self, metric: Metric) -> ScaleKind:
+        knows_answers = any(judge.prompts.knows_answers for judge in self.judges)
+        return scale_kind(metric, knows_answers=knows_answers)
 
     def _restrict(self, combination: Combination, metric: Metric) -> Combination:
         """Return the combination without judges that cannot answer the metric's questions.
@@ -376,14 +387,7 @@ def announce(
     """
     for line in jury.announcement.splitlines():
         progress.note(line)
-    unanswerable: list[str] = []
-    metrics_by_judges: dict[str, list[str]] = {}
-    for metric in metrics:
-        able = [judge.name for judge in jury.judges_for(metric)]
-        if not able:
-            unanswerable.append(metric.name)
-        elif len(able) < len(jury.judges):
-            metrics_by_judges.setdefault(" and ".join(able), []).append(metric.name)
+    unanswerable = [metric.name for metric in metrics if not jury.judges_for(metric)]
     if unanswerable:
         listed = ", ".join(unanswerable)
         reasons = " and ".join(dict.fromkeys(judge.prompts.why_not_asked for judge in jury.judges))
@@ -392,8 +396,12 @@ def announce(
         raise InputError(
             message, hint=f"name another model with {option('judge')}, or omit {listed}"
         )
+    identity = jury.identify(metrics, settings, progress)
+    metrics_by_judges: dict[str, list[str]] = {}
+    for name, combination in identity.combinations.items():
+        if len(combination.weights) < len(jury.judges):
+            metrics_by_judges.setdefault(" and ".join(combination.weights), []).append(name)
     for judges, names in metrics_by_judges.items():
         progress.note(f"judged by {judges} only: {', '.join(names)}")
-    identity = jury.identify(metrics, settings, progress)
     announce_calibrations(identity, metrics, settings, progress)
     return identity

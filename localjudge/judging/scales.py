@@ -14,7 +14,8 @@ from typing import Any
 
 from localjudge import model_registry, resources
 from localjudge.errors import InputError
-from localjudge.judge.probes import probes
+from localjudge.judge.probes import answer_probes, probes
+from localjudge.judge.profile import ANSWER_SENTENCE
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging.judges import SingleJudge
 from localjudge.judging.questions import answers_in_order
@@ -32,15 +33,18 @@ _PASSAGES = 8
 _MIN_ANSWERS = 8
 _TIMED = 2
 """Items after which the time of the others is known."""
-_RELEVANCE = frozenset({"relevance_chunk", "relevance_sentence", "usefulness"})
+_RELEVANCE = frozenset({"relevance_chunk", "relevance_sentence", "usefulness", ANSWER_SENTENCE})
 
 
-def scale_kind(metric: Metric) -> ScaleKind:
-    """Return which scale a metric's questions have: relevance, or attribution.
+def scale_kind(metric: Metric, *, knows_answers: bool) -> ScaleKind:
+    """Return which scale a metric's questions have.
 
-    A metric that does not say what it asks counts as attribution.
+    A metric that does not say what it asks counts as attribution. Sentences of answers have their
+    own only if a judge has a prompt for them (`knows_answers`).
     """
     tasks = list_tasks([metric])
+    if tasks == {ANSWER_SENTENCE} and knows_answers:
+        return "answers"
     if tasks and tasks <= _RELEVANCE:
         return "relevance"
     return "attribution"
@@ -79,13 +83,16 @@ def find_scales(
 def _measure_scale(judge: SingleJudge, kind: ScaleKind, progress: Progress) -> float:
     """Ask a judge about the bundled items. Raises InputError if it gives too few answers."""
     tasks: list[Task] = []
-    for probe in probes(_PASSAGES):
+    items = probes(_PASSAGES)
+    if kind == "answers":
+        items = answer_probes()
+    for probe in items:
         is_statement = isinstance(probe.task, Attribution)
         if is_statement == (kind == "attribution") and judge.prompts.has_words_for(probe.task):
             tasks.append(probe.task)
-    items = numbered(len(tasks), "bundled item")
+    count = numbered(len(tasks), "bundled item")
     progress.note(
-        f"measuring the scale of {judge.card.name} on {items} of {kind}, once on this machine",
+        f"measuring the scale of {judge.card.name} on {count} of {kind}, once on this machine",
     )
     progress.expect(len(tasks))
     requests = judge.prompts.requests(tasks)
@@ -99,7 +106,7 @@ def _measure_scale(judge: SingleJudge, kind: ScaleKind, progress: Progress) -> f
         answers += answers_in_order(judge.engine, others, progress)
     probabilities = [answer.p_yes for answer in answers if isinstance(answer, Answer)]
     if len(probabilities) < _MIN_ANSWERS:
-        problem = f"the judge {judge.card.name} answered {len(probabilities)} of {items} of {kind}"
+        problem = f"the judge {judge.card.name} answered {len(probabilities)} of {count} of {kind}"
         hint = "omit this judge, or register it with its scale (docs/judges.md)"
         raise InputError(f"{problem}, so it has no scale", hint=hint)
     return compute_scale(probabilities)

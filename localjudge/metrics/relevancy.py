@@ -135,7 +135,7 @@ def answer_relevancy() -> BuiltIn:
         _ask_about_response,
         version=2,
         required_fields=frozenset({"user_input", "response"}),
-        common_tasks=frozenset({"relevance_sentence"}),
+        common_tasks=frozenset({"answer_sentence"}),
         about=About(
             question="sentence of the response: is it needed to answer the question?",
             unit="sentences of the response",

@@ -294,7 +294,7 @@ class JudgeIdentity(ManifestPart):
         """Return the part that a calibration of this metric's question measures."""
         measured = {name: part for name, part in self.answering.items() if part}
         words = {}
-        for task in sorted(catalog.list_special_tasks([metric])):
+        for task in sorted(catalog.list_tasks([metric])):
             if task in self.judge.special_tasks:
                 words[task] = self.judge.special_tasks[task]
         if words:

@@ -249,10 +249,9 @@ class Training:
         rate: float,
         *,
         processes: int,
-        frozen_layers: int = FROZEN_LAYERS,
     ) -> None:
+        """Train what requires gradients in `reader` (`Reader.freeze` or `Reader.adapt`)."""
         self.reader = reader
-        self.reader.freeze(frozen_layers)
         self._out = out
         self._rate = rate
         self._optimizer = torch.optim.AdamW(
@@ -444,6 +443,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--processes", type=int, choices=(1, 2), default=2)
     parser.add_argument("--frozen-layers", type=int, default=FROZEN_LAYERS)
+    parser.add_argument("--adapter-rank", type=int, help="train an adapter, and no weights")
     parser.add_argument("--batches", type=int, help="end after so many batches")
     parser.add_argument("--rate", type=float, default=5e-5)
     parser.add_argument("--seed", type=int, default=1)
@@ -455,6 +455,11 @@ def main() -> None:
     reader = read_gguf(arguments.start)
     if arguments.weights:
         reader.load_state_dict(torch.load(arguments.weights, weights_only=True))
+    if arguments.adapter_rank:
+        torch.manual_seed(arguments.seed)
+        reader.adapt(arguments.frozen_layers, arguments.adapter_rank)
+    else:
+        reader.freeze(arguments.frozen_layers)
     device = find_device()
     processes = arguments.processes
     if device.type == "cuda":
@@ -464,7 +469,6 @@ def main() -> None:
         arguments.out,
         arguments.rate,
         processes=processes,
-        frozen_layers=arguments.frozen_layers,
     )
     training.begin_at(arguments.first_block)
     mixture = Mixture(arguments.rows, arguments.more_rows, read_shares(arguments.shares))

@@ -8,6 +8,9 @@ because each sequence is evaluated by itself, in one step, and removed from memo
     outputs    2.71 = z              p_yes = sigmoid(scale x z + bias)
     answer     {"attributed":1}      the grammar's text for the label nearest to p_yes
 
+A task may need an adapter: low-rank additions to the model's weights, in a registered file. Other
+tasks are evaluated without it, to the same bits as by a model that has none.
+
 The model writes nothing, so all of its probability is on valid answers.
 """
 
@@ -17,6 +20,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache, lru_cache, partial
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import llguidance
@@ -34,7 +38,7 @@ from localjudge.engine.prompts import (
 from localjudge.engine.protocol import EngineSettings, EngineStats
 from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import ModelError, SampleError
-from localjudge.model_registry import ModelFile
+from localjudge.model_registry import ModelFile, find_adapter
 from localjudge.progress import Progress
 from localjudge.types import (
     CLASSIFIER,
@@ -85,6 +89,7 @@ class LlamaCppClassifier:
         self._tokenize_pieces = lru_cache(maxsize=_NODES_KEPT)(
             partial(_tokenize_pieces, vocabulary)
         )
+        self._adapters: dict[str, Path] = {}
         self._seconds_total = 0.0
         self.vocabulary = vocabulary
         self.outputs = loaded.header.outputs
@@ -172,7 +177,10 @@ class LlamaCppClassifier:
     def answers(
         self, requests: Sequence[VerdictRequest]
     ) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        for indices in equal_requests(requests):
+        groups = equal_requests(requests)
+        # Changing the adapter takes as long as a short text
+        groups.sort(key=lambda indices: _adapter(requests[indices[0]]))
+        for indices in groups:
             started = time.perf_counter()
             answer = self._answer(requests[indices[0]])
             self._seconds_total += time.perf_counter() - started
@@ -184,10 +192,19 @@ class LlamaCppClassifier:
             tokens, first_count = self.tokenize(request)
             beginning = f"the prompt (first text: {first_count} tokens) has"
             require_room(len(tokens), self.capacity, self._trained_context, beginning)
+            reading = require_reading(request, self.outputs)
+            self._encoder.use(self._find_adapter(reading.adapter))
             outputs = self._encoder.outputs(tokens)
-            return answer_from(outputs, require_reading(request, self.outputs), request.grammar)
+            return answer_from(outputs, reading, request.grammar)
         except SampleError as error:
             return NoAnswer(error=error.in_one_line)
+
+    def _find_adapter(self, sha256: str) -> Path | None:
+        if not sha256:
+            return None
+        if sha256 not in self._adapters:
+            self._adapters[sha256] = find_adapter(sha256, self._loaded.file.sha256)
+        return self._adapters[sha256]
 
     def close(self) -> None:
         self._encoder.close()
@@ -196,6 +213,12 @@ class LlamaCppClassifier:
 
 def _tokenize_pieces(vocabulary: Vocabulary, node: Node) -> list[tuple[Piece, tuple[int, ...]]]:
     return [(piece, tokenize_node(vocabulary, (piece,))) for piece in node]
+
+
+def _adapter(request: VerdictRequest) -> str:
+    if request.reading is None:
+        return ""
+    return request.reading.adapter
 
 
 def require_reading(request: VerdictRequest, outputs: Sequence[str]) -> ClassifierReading:

@@ -11,8 +11,10 @@ flash attention is off for them.
 """
 
 import ctypes
+import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -204,6 +206,19 @@ def open_context(
     return context
 
 
+def open_adapter(model: Any, path: Path) -> Any:
+    """Load a low-rank adapter of a model. Raises ModelError if it does not fit the model."""
+    listen()
+    with delayed_interrupts():
+        adapter = llama_cpp.llama_adapter_lora_init(model, os.fsencode(path))
+    if not adapter:
+        raise ModelError(
+            f"llama.cpp could not load the adapter {path}: {complaints() or 'it gave no reason'}",
+            hint="use the adapter that was made for this model",
+        )
+    return adapter
+
+
 class Encoder:
     """Context of `n_ctx` tokens, evaluated in one step. Raises the errors of `open_context`."""
 
@@ -219,8 +234,28 @@ class Encoder:
         np.ctypeslib.as_array(self._batch.logits, shape=(n_ctx,))[:] = 1
         for row in range(n_ctx):
             self._batch.seq_id[row][0] = _SEQUENCE
+        self._model = model
+        self._adapters: dict[Path, Any] = {}
+        self._adapter: Path | None = None
         self.evaluated_tokens = 0
         self.seconds_inside = 0.0
+
+    def use(self, adapter: Path | None) -> None:
+        """Evaluate the next sequences with this adapter (a GGUF file), or without one.
+
+        llama.cpp frees adapters with their model. Raises ModelError if the file does not fit.
+        """
+        if adapter == self._adapter:
+            return
+        if adapter is not None and adapter not in self._adapters:
+            self._adapters[adapter] = open_adapter(self._model, adapter)
+        adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)()
+        count = 0
+        if adapter is not None:
+            adapters[0] = self._adapters[adapter]
+            count = 1
+        llama_cpp.llama_set_adapters_lora(self._context, adapters, count, (ctypes.c_float * 1)(1.0))
+        self._adapter = adapter
 
     def outputs(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Return the head's outputs for a sequence of at most `n_ctx` tokens, shape (outputs,)."""

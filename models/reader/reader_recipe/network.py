@@ -23,6 +23,8 @@ SCALE = (WIDTH // HEADS) ** -0.5
 EVERY_POSITION = slice(None)
 FIRST_POSITION = slice(1)
 EMBEDDINGS = "token_embd.weight"
+ADAPTED = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down")
+ADAPTER_PARTS = (".lora_a", ".lora_b")
 
 
 class Layer(nn.Module):
@@ -63,6 +65,24 @@ class Layer(nn.Module):
         return states.unflatten(2, (HEADS, WIDTH // HEADS)).transpose(1, 2)
 
 
+class Adapted(nn.Module):
+    """A linear map that stays as it is, and a trained addition of low rank: W x + b + B A x.
+
+    The addition begins as 0. Source: LoRA (Hu et al. 2021, arXiv 2106.09685), with alpha = rank.
+    """
+
+    def __init__(self, linear: nn.Linear, rank: int) -> None:
+        super().__init__()
+        self.linear = linear
+        self.lora_a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.lora_b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, states: Tensor) -> Tensor:
+        inner = functional.linear(states, self.lora_a)
+        output: Tensor = self.linear(states) + functional.linear(inner, self.lora_b)
+        return output
+
+
 class Reader(nn.Module):
     """Tokens in, one logit a row out. The embeddings of pieces are frozen, and are not saved."""
 
@@ -86,6 +106,16 @@ class Reader(nn.Module):
             module.requires_grad_(False)
         self.position_embd.requires_grad_(False)
         self.token_types.requires_grad_(False)
+
+    def adapt(self, first_layer: int, rank: int) -> None:
+        """Leave everything as it is, and train additions to the maps of the layers from this one.
+
+        They begin with random numbers, from PyTorch's global generator.
+        """
+        self.requires_grad_(False)
+        for layer in self.blk[first_layer:]:
+            for name in ADAPTED:
+                setattr(layer, name, Adapted(getattr(layer, name), rank))
 
     def trained(self) -> list[nn.Parameter]:
         return [parameter for parameter in self.parameters() if parameter.requires_grad]
