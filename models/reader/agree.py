@@ -69,7 +69,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     reader = read_gguf(arguments.start)
-    reader.load_state_dict(mean_weights(arguments.weights))
+    load_weights(reader, mean_weights(arguments.weights))
     items = read_items(arguments.data, "attribution.dev")[::4]
     prompter = Prompter(arguments.file)
     prompts = [prompter.prompt(item) for item in items[:ROWS]]

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from reader_recipe.measure import Floats, Labels, auc
-from reader_recipe.network import Reader, read_gguf
+from reader_recipe.network import Reader, load_weights, read_gguf
 from reader_recipe.tokens import (
     ANSWER,
     ATTRIBUTION,
@@ -219,7 +219,7 @@ def load(path: Path, start: Path) -> Reader:
     if path.suffix == ".gguf":
         return read_gguf(path)
     reader = read_gguf(start)
-    reader.load_state_dict(torch.load(path, weights_only=True))
+    load_weights(reader, torch.load(path, weights_only=True))
     return reader
 
 

@@ -4,7 +4,7 @@ Weights are read from a GGUF file (any quantisation) and keep llama.cpp's tensor
 reading, training and writing need no table of names.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import gguf
@@ -141,6 +141,15 @@ class Reader(nn.Module):
         first = torch.tanh(self.cls(states[:, 0]))
         logits: Tensor = self.cls_output(first)
         return logits.squeeze(1).float()
+
+
+def load_weights(reader: Reader, weights: Mapping[str, Tensor]) -> None:
+    """Load weights of train.py, with the adapter if they have one."""
+    first = next((name for name in weights if name.endswith(ADAPTER_PARTS[0])), None)
+    if first is not None:
+        layer = int(first.split(".")[1])
+        reader.adapt(layer, rank=len(weights[first]))
+    reader.load_state_dict(weights)
 
 
 def gguf_names(reader: Reader) -> Iterator[tuple[str, Tensor]]:
