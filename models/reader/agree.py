@@ -1,9 +1,11 @@
 """Compare the logits of a GGUF file in llama.cpp with those of the trained weights in PyTorch.
 
-python models/reader/agree.py reader.gguf WEIGHTS.pt ... --start start.gguf --data DIR
+python models/reader/agree.py reader.gguf WEIGHTS.pt ... --start start.gguf --data DIR [--adapter
+answers.gguf]
 """
 
 import argparse
+import ctypes
 from pathlib import Path
 
 import llama_cpp
@@ -12,17 +14,19 @@ import torch
 from convert import mean_weights
 from evaluate import Prompter, read_items
 from reader_recipe.measure import Floats
-from reader_recipe.network import Reader, read_gguf
+from reader_recipe.network import Reader, load_weights, read_gguf
 from reader_recipe.tokens import MAX_TOKENS, Ids
 
 ROWS = 200
+EVERY = 4
+"""Of the development rows."""
 MAX_DIFFERENCE = 0.1
 
 
 class Encoder:
-    """A reader in llama.cpp: one prompt at a time, one logit."""
+    """A reader in llama.cpp, with or without an adapter: one prompt at a time, one logit."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, adapter: Path | None = None) -> None:
         llama_cpp.llama_backend_init()
         of_model = llama_cpp.llama_model_default_params()
         of_model.use_extra_bufts = False  # repacking for AMX crashes some builds
@@ -36,6 +40,11 @@ class Encoder:
         self._context = llama_cpp.llama_init_from_model(self._model, of_context)
         if not self._context:
             raise OSError(f"{path}: llama.cpp cannot open this file")
+        if adapter is not None:
+            loaded = llama_cpp.llama_adapter_lora_init(self._model, str(adapter).encode())
+            adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(loaded)
+            scales = (ctypes.c_float * 1)(1.0)
+            llama_cpp.llama_set_adapters_lora(self._context, adapters, 1, scales)
 
     def logit(self, tokens: Ids) -> float:
         batch = llama_cpp.llama_batch_init(len(tokens), 0, 1)
@@ -66,15 +75,19 @@ def main() -> None:
     parser.add_argument("weights", type=Path, nargs="+")
     parser.add_argument("--start", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--adapter", type=Path, help="read answers with this adapter of the file")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     reader = read_gguf(arguments.start)
     load_weights(reader, mean_weights(arguments.weights))
-    items = read_items(arguments.data, "attribution.dev")[::4]
+    development = "attribution.dev"
+    if arguments.adapter:
+        development = "answers"
+    items = read_items(arguments.data, development)[::EVERY]
     prompter = Prompter(arguments.file)
     prompts = [prompter.prompt(item) for item in items[:ROWS]]
     expected = exact_logits(reader, prompts)
-    encoder = Encoder(arguments.file)
+    encoder = Encoder(arguments.file, arguments.adapter)
     actual = np.array([encoder.logit(tokens) for tokens in prompts])
     difference = np.abs(actual - expected)
     correlation = np.corrcoef(actual, expected)[0, 1]

@@ -5,6 +5,10 @@
 Vocabulary and embeddings are taken from the file that the training started from, bytes unchanged.
 Several weights (files of train.py, or GGUF files) are averaged; one that is named twice counts
 twice.
+
+    python models/reader/convert.py WEIGHTS --adapter --start reader.gguf --out answers.gguf
+
+writes the adapter in these weights. It is read together with the file that it was trained with.
 """
 
 import argparse
@@ -16,10 +20,11 @@ import gguf
 import numpy as np
 import torch
 from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter
-from reader_recipe.network import EMBEDDINGS, gguf_names, read_gguf
+from reader_recipe.network import ADAPTER_PARTS, EMBEDDINGS, gguf_names, read_gguf
 from torch import Tensor
 
 NAME = "localjudge reader"
+ADAPTER_NAME = "localjudge answers"
 LARGEST_FILE = 92_000_000  # bytes: the wheel stays below the package index's limit of 100 MB
 SENSITIVE = {
     "blk.4.attn_v.weight",
@@ -88,13 +93,36 @@ def write(weights: dict[str, Tensor], start: Path, out: Path) -> None:
     writer.close()
 
 
+def write_adapter(weights: dict[str, Tensor], out: Path) -> None:
+    """Write the additions of low rank as F16, named after the tensors that they belong to."""
+    parts = {name: values for name, values in weights.items() if name.endswith(ADAPTER_PARTS)}
+    rank = len(next(values for name, values in parts.items() if name.endswith("lora_a")))
+    writer = GGUFWriter(out, "bert")
+    writer.add_type("adapter")
+    writer.add_name(ADAPTER_NAME)
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", float(rank))  # so that the product counts once
+    for name, values in parts.items():
+        of_map, part = name.rsplit(".", 1)
+        writer.add_tensor(f"{of_map}.weight.{part}", values.numpy().astype(np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("weights", type=Path, nargs="+")
     parser.add_argument("--start", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--adapter", action="store_true", help="write the adapter only")
     arguments = parser.parse_args()
-    write(mean_weights(arguments.weights), arguments.start, arguments.out)
+    weights = mean_weights(arguments.weights)
+    if arguments.adapter:
+        write_adapter(weights, arguments.out)
+    else:
+        write(weights, arguments.start, arguments.out)
     data = arguments.out.read_bytes()
     print(f"{len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}")
     if len(data) > LARGEST_FILE:

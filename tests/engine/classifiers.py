@@ -1,9 +1,12 @@
 """Classifiers for tests: a random encoder with a classification head, and profiles for it."""
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import random_model
+from gguf import GGUFWriter
 
 from localjudge.engine.llamacpp.classifier import LlamaCppClassifier
 from localjudge.engine.protocol import EngineSettings
@@ -64,6 +67,32 @@ def write_profile(
     for name, text in files.items():
         (folder / f"{name}.toml").write_text(text, encoding="utf-8")
     return folder
+
+
+def write_adapter(path: Path, shape: random_model.Shape = SHAPE, rank: int = 2) -> Path:
+    """Write a random adapter for the queries of the first layer."""
+    rng = np.random.default_rng(3)
+    writer = GGUFWriter(path, "bert")
+    writer.add_type("adapter")
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", float(rank))
+    for part, size in (("a", (rank, shape.width)), ("b", (shape.width, rank))):
+        values = rng.normal(size=size).astype(np.float16)
+        writer.add_tensor(f"blk.0.attn_q.weight.lora_{part}", values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def register_adapter(home: Path, adapter: Path, model_sha256: str) -> str:
+    """Register an adapter for a model, and return its sha256."""
+    sha256 = hashlib.sha256(adapter.read_bytes()).hexdigest()
+    row = f'[[adapter]]\nname = "made-up"\nfile = "{adapter}"\nmodel = "{model_sha256}"\n'
+    row += f'sha256 = "{sha256}"\nsize = {adapter.stat().st_size}\n'
+    (home / "registry.toml").write_text(row, encoding="utf-8")
+    return sha256
 
 
 def statement_requests(

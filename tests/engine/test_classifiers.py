@@ -19,6 +19,7 @@ from localjudge.judge import profile as profiles
 from localjudge.judge.answer_grammars import load_grammar
 from localjudge.metrics import SampleError
 from localjudge.model_registry import ModelFile
+from localjudge.run_directory.request_keys import RequestKeys
 from localjudge.types import Answer, ClassifierReading, Grammar, NoAnswer, Piece, VerdictRequest
 from tests.engine.classifiers import (
     ENTAILMENT,
@@ -26,7 +27,9 @@ from tests.engine.classifiers import (
     SHAPE,
     make_classifier,
     open_classifier,
+    register_adapter,
     statement_requests,
+    write_adapter,
     write_profile,
 )
 from tests.engine.conftest import Asker, ModelMaker
@@ -237,6 +240,82 @@ def test_quantised_classifiers_answer(make_model: ModelMaker, profile: Path) -> 
     requests = statement_requests(profile, STATEMENTS, CONTEXTS)
     with closing(open_classifier(file)) as engine:
         assert all(isinstance(answer, Answer) for answer in collect_answers(engine, requests))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The state directory, with an empty registry."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(home))
+    return home
+
+
+def adapted(requests: Sequence[VerdictRequest], sha256: str) -> list[VerdictRequest]:
+    """Ask the same with an adapter."""
+    asked: list[VerdictRequest] = []
+    for request in requests:
+        assert request.reading is not None
+        reading = request.reading.model_copy(update={"adapter": sha256})
+        asked.append(request._replace(reading=reading))
+    return asked
+
+
+def test_an_adapter_changes_the_answers_of_its_tasks_and_no_bit_of_the_others(
+    make_model: ModelMaker, profile: Path, home: Path
+) -> None:
+    file = make_classifier(make_model)
+    plain = statement_requests(profile, STATEMENTS, CONTEXTS)
+    with closing(open_classifier(file)) as engine:
+        expected = collect_answers(engine, plain)
+    sha256 = register_adapter(home, write_adapter(home / "adapter.gguf"), file.sha256)
+    mixed: list[VerdictRequest] = []
+    for pair in zip(adapted(plain, sha256), plain, strict=True):
+        mixed += pair
+    with closing(open_classifier(file)) as engine:
+        answers = collect_answers(engine, mixed)
+        assert answers[1::2] == expected
+        for changed, unchanged in zip(answers[::2], expected, strict=True):
+            assert isinstance(changed, Answer)
+            assert isinstance(unchanged, Answer)
+            assert changed.p_yes != unchanged.p_yes
+        assert collect_answers(engine, plain) == expected
+    require_equal_bits(lambda threads: open_classifier(file, threads=threads), mixed)
+    assert check_engine(lambda: open_classifier(file), mixed) == []
+
+
+def test_an_adapter_is_part_of_the_key_of_a_request_and_nothing_else_is(profile: Path) -> None:
+    [plain] = statement_requests(profile, STATEMENTS[:1], CONTEXTS)
+    assert "adapter" not in plain.shape
+    [asked] = adapted([plain], "1" * 64)
+    keys = RequestKeys({"engine": "made up"})
+    assert keys.keyed(asked).key != keys.keyed(plain).key
+    without = asked.shape.replace(f',"adapter":"{"1" * 64}"', "")
+    assert without == plain.shape
+
+
+@pytest.mark.parametrize(
+    "damage", ["unknown", "missing", "changed", "of another model", "too wide"]
+)
+def test_an_adapter_that_is_not_the_registered_one_is_refused(
+    make_model: ModelMaker, profile: Path, home: Path, damage: str
+) -> None:
+    file = make_classifier(make_model)
+    shape = SHAPE
+    if damage == "too wide":
+        shape = SHAPE._replace(width=2 * SHAPE.width)
+    path = write_adapter(home / "adapter.gguf", shape)
+    model = "0" * 64 if damage == "of another model" else file.sha256
+    sha256 = register_adapter(home, path, model)
+    if damage == "unknown":
+        sha256 = "2" * 64
+    if damage == "missing":
+        path.unlink()
+    if damage == "changed":
+        path.write_bytes(path.read_bytes() + b"\0")
+    requests = adapted(statement_requests(profile, STATEMENTS[:1], CONTEXTS), sha256)
+    with closing(open_classifier(file)) as engine, pytest.raises(ModelError, match="adapter"):
+        collect_answers(engine, requests)
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch trains the reader, and is not installed")
 
-import train  # noqa: E402  the import needs PyTorch
+import convert  # noqa: E402  the import needs PyTorch
+import train  # noqa: E402
 from reader_recipe import network  # noqa: E402
 from reader_recipe.tokens import ATTRIBUTION  # noqa: E402
 
@@ -174,8 +176,51 @@ def test_the_embeddings_are_on_the_device_of_the_reader_but_in_no_checkpoint() -
 
 
 def test_all_layers_can_be_trained(tmp_path: Path) -> None:
-    training = train.Training(small_reader(), tmp_path, 1e-3, processes=1, frozen_layers=0)
-    assert all(parameter.requires_grad for parameter in training.reader.blk.parameters())
+    reader = small_reader()
+    reader.freeze(0)
+    assert all(parameter.requires_grad for parameter in reader.blk.parameters())
+
+
+def test_an_adapter_begins_as_nothing_and_leaves_all_weights_as_they_are(
+    rows: "train.Rows", tmp_path: Path
+) -> None:
+    batch = rows.batches(0)[0]
+    plain = small_reader()
+    reader = small_reader()
+    reader.adapt(4, rank=2)
+    with torch.no_grad():
+        before = train.forward(reader, batch)
+        assert torch.equal(before, train.forward(plain, batch))
+    training = train.Training(reader, tmp_path, rate=0.1, processes=1)
+    training.step(batch)
+    weights = {name.replace(".linear", ""): values for name, values in reader.state_dict().items()}
+    for name, values in plain.state_dict().items():
+        assert torch.equal(weights[name], values), name
+    with torch.no_grad():
+        assert not torch.equal(train.forward(reader, batch), before)
+
+
+def test_an_adapter_is_read_with_its_weights_and_written_alone(
+    rows: "train.Rows", tmp_path: Path
+) -> None:
+    """Rank 2 on 8 layers of 12: 6 maps each, of two parts."""
+    batch = rows.batches(0)[0]
+    reader = small_reader()
+    reader.adapt(4, rank=2)
+    with torch.no_grad():
+        for parameter in reader.trained():
+            parameter.copy_(torch.randn(parameter.shape))
+    loaded = small_reader()
+    network.load_weights(loaded, reader.state_dict())
+    with torch.no_grad():
+        assert torch.equal(train.forward(loaded, batch), train.forward(reader, batch))
+    file = tmp_path / "adapter.gguf"
+    convert.write_adapter(dict(reader.state_dict()), file)
+    tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(file).tensors}
+    assert len(tensors) == 8 * 6 * 2
+    first = tensors["blk.4.ffn_up.weight.lora_b"]
+    expected = reader.blk[4].ffn_up.lora_b.detach().numpy()
+    assert np.allclose(first.data, expected, atol=2e-3)
 
 
 def test_a_batch_in_small_parts_has_the_losses_of_the_whole(
