@@ -7,8 +7,10 @@ import pytest
 from second_opinion import second_opinion
 
 from localjudge import Run
+from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
+from localjudge.labels.run_labels import RunLabels
 
 JudgedRun = Callable[..., Run]
 
@@ -64,6 +66,22 @@ def p_yes(number: int, place: int) -> float:
     right = (2 * number + 3 * place) % 5 != 0
     sure = 0.6 + 0.03 * ((number + place) % 10)
     return sure if (human(number, place) == 1) == right else 1 - sure
+
+
+def corrected(run: Run, metric: str = "context_recall") -> CorrectedMean:
+    """Return the mean of a labelled run, corrected by its labels."""
+    return labels_of(run).corrected[metric]
+
+
+def labels_of(run: Run) -> RunLabels:
+    labels = run.labels
+    assert labels is not None
+    return labels
+
+
+def expect(found: object, **values: object) -> None:
+    """Compare the attributes with these names."""
+    assert {name: getattr(found, name) for name in values} == values
 
 
 def written(path: Path, *rows: dict[str, Any]) -> Path:

@@ -16,7 +16,7 @@ from localjudge.labels.read_labels import LabelsRead
 from localjudge.labels.run_labels import labelled_statements
 from localjudge.progress import Progress
 from localjudge.run_directory.label_rows import append_labels, stored_labels
-from tests.analysis.conftest import JudgedRun, label, label_words, written
+from tests.analysis.conftest import JudgedRun, expect, label, label_words, written
 from tests.analysis.labelled_runs import METRIC
 
 
@@ -42,10 +42,7 @@ def test_adjudicated_labels_replace_the_disputed_ones(judged_run: JudgedRun) -> 
     """Carol decides all 30 disputes as ann does, so the mean is ann's. The agreement stays 0."""
     run = contradicted(judged_run())
     ann = label(judged_run("ann"), n=30)
-    assert (labels(run).corrected[METRIC].mean, labels(run).corrected[METRIC].unsettled) == (
-        None,
-        30,
-    )
+    expect(labels(run).corrected[METRIC], mean=None, unsettled=30)
     found = labels(settled(run))
     alone = labels(ann).corrected[METRIC]
     mean = found.corrected[METRIC]

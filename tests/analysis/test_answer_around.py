@@ -14,7 +14,7 @@ from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead
 from localjudge.report.label_views import row_view
 from localjudge.report.terminal import show
-from tests.analysis.conftest import written
+from tests.analysis.conftest import corrected, written
 from tests.conftest import ScriptedRun
 
 ANSWER = "😀 It rained in May.\nThis is less than 20 %. Snow fell \x1b[2J too."
@@ -153,10 +153,8 @@ def test_labels_of_faithfulness_do_not_correct_citations(scripted_run: ScriptedR
     while labelling.rows:
         labelling.answer(1)
 
-    labels = Run.open(run.directory).labels
-    assert labels is not None
-    assert labels.corrected["faithfulness"].own_labels == 2
-    assert labels.corrected["citation_support"].own_labels == 0
+    assert corrected(run, "faithfulness").own_labels == 2
+    assert corrected(run, "citation_support").own_labels == 0
 
 
 def test_a_label_of_other_citations_is_not_read(scripted_run: ScriptedRun) -> None:

@@ -10,12 +10,11 @@ from command_line import printed, printed_lines
 from localjudge import Run
 from localjudge.analysis.slices import slices
 from localjudge.cli.gates import run_markdown
-from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE
 from localjudge.labels.labelled_units import LabelCounts
 from localjudge.stats.agreement import mcnemar_test
 from localjudge.stats.distributions import clopper_pearson
 from localjudge.stats.interval import mean_interval
-from tests.analysis.conftest import label
+from tests.analysis.conftest import corrected, expect, label, labels_of
 from tests.conftest import ScriptedRun
 from tests.report.conftest import PageReader
 
@@ -56,25 +55,13 @@ def test_nineteen_labels_of_zero_pass_no_gate(lenient_run: Callable[..., Run]) -
     assert run.check([gate]).passed
     label(run, never, 19)
     [decision] = run.check([gate]).decisions
-    assert (decision.outcome, decision.passed, decision.value, decision.ci95) == (
-        "undecided",
-        False,
-        None,
-        None,
-    )
+    expect(decision, outcome="undecided", passed=False, value=None, ci95=None)
     assert (decision.labels, decision.labels_needed) == (19, 20)
     assert "19 labels, 20 needed" in decision.reason
     assert "0 of 19 labelled statements" in decision.reason
-    labels = run.labels
-    assert labels is not None
-    counts = labels.corrected[METRIC].counts
+    counts = corrected(run, METRIC).counts
     assert counts is not None
-    assert (counts.labelled, counts.supported, counts.supported_by_judge, counts.of) == (
-        19,
-        0,
-        19,
-        80,
-    )
+    expect(counts, labelled=19, supported=0, supported_by_judge=19, of=80)
     assert counts.p_value == 2 * 0.5**19
 
 
@@ -128,12 +115,7 @@ def test_a_slice_with_a_missing_label_decides_nothing(lenient_run: Callable[...,
     run = lenient_run()
     label(run, lambda text: "?" if text.startswith("Fact 1 of sample 3 ") else 0, 80)
     [decision] = run.check([f"{METRIC}[unit=ward]>=0.6"]).decisions
-    assert (decision.outcome, decision.value, decision.labels, decision.labels_needed) == (
-        "undecided",
-        None,
-        17,
-        18,
-    )
+    expect(decision, outcome="undecided", value=None, labels=17, labels_needed=18)
     shown = printed("show", run, "--by", "unit")
     assert "17 labels, 18 needed" in shown
     assert "0 of 17 labelled statements" in " ".join(shown.split())
@@ -145,12 +127,7 @@ def test_a_slice_without_a_label_decides_nothing_in_a_labelled_run(
     run = lenient_run()
     label(run, lambda text: "?" if int(text.split()[4]) < 9 else 0, 80)
     [decision] = run.check([f"{METRIC}[unit=ward]>=0.6"]).decisions
-    assert (decision.outcome, decision.passed, decision.value, decision.labels) == (
-        "undecided",
-        False,
-        None,
-        0,
-    )
+    expect(decision, outcome="undecided", passed=False, value=None, labels=0)
 
 
 def test_scores_that_stopped_a_run_do_not_hide_its_labels(lenient_run: Callable[..., Run]) -> None:
@@ -158,9 +135,7 @@ def test_scores_that_stopped_a_run_do_not_hide_its_labels(lenient_run: Callable[
     label(run, never, 50)
     stopped = lenient_run("stopped", until=[f"{METRIC}>=0.6"])
     (stopped.directory / "labels.jsonl").write_bytes((run.directory / "labels.jsonl").read_bytes())
-    labels = stopped.labels
-    assert labels is not None
-    assert labels.corrected[METRIC].remark == BY_SCORES
+    assert "scores decided" in str(corrected(stopped, METRIC).remark)
     [decision] = stopped.check([f"{METRIC}>=0.6"]).decisions
     assert (decision.outcome, decision.value) == ("undecided", None)
 
@@ -194,7 +169,7 @@ def test_labels_that_cannot_correct_a_metric_leave_the_judge(scripted_run: Scrip
     )
     [decision] = agreeing.check([gate]).decisions
     assert (decision.outcome, decision.corrected) == ("pass", False)
-    assert NO_SHARE in decision.reason
+    assert "not shares of its verdicts" in decision.reason
     denying = label(scripted_run("denying", rows, {}, metrics=["context_precision"]), never, 15)
     [decision] = denying.check([gate]).decisions
     assert (decision.outcome, decision.value) == ("undecided", None)
@@ -244,22 +219,6 @@ def test_a_run_without_labels_is_as_before(lenient_run: Callable[..., Run]) -> N
     assert "labels_say" not in json.loads(printed("show", run, "--json"))["metrics"][METRIC]
 
 
-def test_a_gate_can_name_a_column_with_an_equals_sign(scripted_run: ScriptedRun) -> None:
-    rows = [
-        {
-            "id": f"s{n}",
-            "a=b": "x=y",
-            "user_input": "?",
-            "retrieved_contexts": ["x"],
-            "response": "So.",
-        }
-        for n in range(40)
-    ]
-    run = scripted_run("run", rows, {}, metrics=[METRIC])
-    [decision] = run.check([f"{METRIC}[a=b=x=y]>=0.6"]).decisions
-    assert (decision.outcome, decision.samples) == ("pass", 40)
-
-
 def test_skipped_statements_of_a_slice_leave_its_gate_undecided(
     lenient_run: Callable[..., Run],
 ) -> None:
@@ -275,6 +234,4 @@ def test_skipped_statements_of_a_slice_leave_its_gate_undecided(
     label(run, say, 80)
     decisions = run.check([f"{METRIC}>=0.2", f"{METRIC}[unit=ward]>=0.2"]).decisions
     assert [decision.outcome for decision in decisions] == ["pass", "undecided"]
-    corrected = run.labels
-    assert corrected is not None
-    assert not corrected.is_incomplete
+    assert not labels_of(run).is_incomplete

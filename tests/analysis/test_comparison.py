@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.compare import compare
-from localjudge.analysis.pairing import UnitChange
 from localjudge.run_directory.differences import judges_differ
 from localjudge.stats.paired import paired_difference, smallest_detectable_difference
+from tests.analysis.conftest import expect
 from tests.conftest import ScriptedRun
 
 
@@ -116,9 +115,8 @@ def test_most_changed_samples_come_first_with_their_changed_sentences(
         ("b", 0, 1),
         ("a", 0.5, 1),
     ]
-    assert moved[1].units == (
-        UnitChange(text="A two.", before=0, after=1, p_before=0.1, p_after=1.0),
-    )
+    [unit] = moved[1].units
+    expect(unit, text="A two.", before=0, after=1, p_before=0.1, p_after=1.0)
     assert new.compare(old, moved=1).metrics["context_recall"].moved == moved[:1]
 
 
@@ -215,13 +213,9 @@ def test_more_failures_than_allowed_in_either_run_leave_no_difference(
     broken = scripted_run("broken", [A, B, D], {"A one.": "broken"})
     whole = scripted_run("whole", [A, B, D], {})
     for runs, which in (((broken, whole), "the baseline"), ((whole, broken), "this run")):
-        change = compare(*runs).metrics["context_recall"]
-        assert (change.compared, change.scores, change.verdicts, change.moved) == (
-            0,
-            None,
-            None,
-            (),
-        )
+        before, after = runs
+        change = after.compare(before).metrics["context_recall"]
+        expect(change, compared=0, scores=None, verdicts=None, moved=())
         assert change.withheld is not None
         assert f"1 sample of {which}" in change.withheld
         assert "max_failed 0" in change.withheld
@@ -254,7 +248,7 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun, tmp_path: 
         (),
     )
     assert (scores(change).smallest_detectable or 0.0) > 0.5
-    assert compare(Run.open(tmp_path / "run"), tmp_path / "run") == comparison
+    assert Run.open(tmp_path / "run").compare(tmp_path / "run") == comparison
 
 
 def test_another_judge_is_a_warning_and_another_metric_is_not(scripted_run: ScriptedRun) -> None:

@@ -15,7 +15,7 @@ from localjudge.report.comparison_views import change_remarks
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.stats.paired import paired_difference
 from localjudge.words import signed
-from tests.analysis.conftest import label, label_words
+from tests.analysis.conftest import label, label_words, labels_of
 from tests.analysis.labelled_runs import METRIC, make_run, truth
 from tests.conftest import ScriptedRun
 
@@ -104,9 +104,7 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
     itself = corrected(run, run)
     assert (itself.difference, *interval(run, run)) == (0, 0, 0)
     assert [*change_remarks(METRIC, change(run, run))][-1].startswith("no difference")
-    labels = run.labels
-    assert labels is not None
-    assert itself.before == itself.after == labels.corrected[METRIC].mean
+    assert itself.before == itself.after == labels_of(run).corrected[METRIC].mean
 
 
 def test_labels_that_are_all_1_in_both_runs_do_not_prove_equality(

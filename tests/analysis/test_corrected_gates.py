@@ -6,25 +6,18 @@ import pytest
 from localjudge import Run
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.cli.gates import finished, run_markdown
-from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.report.certificate import gate_row
 from localjudge.report.messages import Messages
 from localjudge.stats.interval import Mean
 from localjudge.stats.paired import labels_needed
 from localjudge.words import signed
-from tests.analysis.conftest import label
+from tests.analysis.conftest import corrected, expect, label, labels_of
 from tests.analysis.labelled_runs import METRIC, make_run
 from tests.conftest import ScriptedRun
 
 
-def corrected_mean(run: Run) -> CorrectedMean:
-    labels = run.labels
-    assert labels is not None
-    return labels.corrected[METRIC]
-
-
 def limits(run: Run) -> tuple[float, float]:
-    found = corrected_mean(run).ci95
+    found = corrected(run).ci95
     assert found is not None
     return found
 
@@ -38,7 +31,7 @@ def test_a_gate_uses_the_corrected_interval_and_says_so(scripted_run: ScriptedRu
     run = make_run(scripted_run, "run", samples=200, threshold=0.8)
     assert decided(run, ">=0.5").outcome == "fail"
     label(run, n=100)
-    mean = corrected_mean(run)
+    mean = corrected(run)
     decision = decided(run, ">=0.5")
     assert (decision.outcome, decision.corrected, decision.labels) == ("pass", True, 100)
     assert (decision.value, decision.ci95, decision.samples) == (mean.mean, mean.ci95, 200)
@@ -63,37 +56,23 @@ def test_an_undecided_gate_says_how_many_labels_would_decide_it(scripted_run: Sc
     run = label(make_run(scripted_run, "run", samples=300), n=30)
     low, high = limits(run)
     judge = run[METRIC].by_judge
-    mean = corrected_mean(run).mean
+    mean = corrected(run).mean
     assert judge is not None
     assert mean is not None
     threshold = round(low + 0.01, 3)
     decision = decided(run, f">={threshold}")
     expected = labels_needed(Mean(mean, (low, high), "", 300, 30), judge, threshold, 30, 600)
     assert expected is not None
-    assert (decision.outcome, decision.labels_needed, decision.samples_needed) == (
-        "undecided",
-        expected,
-        None,
-    )
+    expect(decision, outcome="undecided", labels_needed=expected, samples_needed=None)
     assert re.search(rf"\b{expected} labels \(\d+ minutes?\b", decision.reason)
 
 
 def test_too_few_labels_decide_nothing(scripted_run: ScriptedRun) -> None:
     run = make_run(scripted_run, "run")
     before = decided(run, ">=0.1")
-    assert (before.outcome, before.corrected, before.labels, before.labels_needed) == (
-        "pass",
-        False,
-        None,
-        None,
-    )
+    expect(before, outcome="pass", corrected=False, labels=None, labels_needed=None)
     after = decided(label(run, n=5), ">=0.1")
-    assert (after.outcome, after.passed, after.value, after.ci95) == (
-        "undecided",
-        False,
-        None,
-        None,
-    )
+    expect(after, outcome="undecided", passed=False, value=None, ci95=None)
     assert (after.corrected, after.labels, after.labels_needed) == (False, 5, 20)
     assert after.reason.startswith("5 labels, 20 needed; ")
 
@@ -157,10 +136,8 @@ def test_labels_of_the_baseline_are_not_counted_beside_the_run_s_own(
     """Both runs have the same statements; ann labelled 40 of the baseline, bob 22 of the run."""
     baseline = label(make_run(scripted_run, "a"), n=40, annotator="ann")
     run = label(make_run(scripted_run, "b"), n=22, annotator="bob")
-    alone = run.check().labels
-    assert alone is not None
+    alone = labels_of(run.check())
     assert alone == run.check(baseline=baseline).labels
     assert (alone.statements, alone.annotators) == (22, {"bob": 22})
-    unlabelled = make_run(scripted_run, "c").check(baseline=baseline).labels
-    assert unlabelled is not None
+    unlabelled = labels_of(make_run(scripted_run, "c").check(baseline=baseline))
     assert unlabelled.corrected[METRIC].own_labels == 0

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from localjudge import Criterion, InputError, Run
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import (
-    Drawing,
     DrawingName,
     DrawingOptions,
     draw_again,
@@ -37,13 +36,10 @@ _TEXTS = "asks user_input contexts reference response context_ids text source_te
 COLUMNS = f"label_id draw sample_id metric position {_TEXTS} human annotator"
 
 
-def rows_of(run: Run, drawing: Drawing) -> list[dict[str, Any]]:
-    return LabelSource.of_run(run).sheet_rows(drawing, drawing.statements)
-
-
 def draw_rows(run: Run, n: int = 1_000, metrics: Any = None, seed: int = 0) -> list[dict[str, Any]]:
-    drawing = draw_statements(LabelSource.of_run(run).correctable(metrics), n, seed)
-    return rows_of(run, drawing)
+    source = LabelSource.of_run(run)
+    drawing = draw_statements(source.correctable(metrics), n, seed)
+    return source.sheet_rows(drawing, drawing.statements)
 
 
 def frames_hash(run: Run) -> str:
@@ -86,7 +82,7 @@ def test_the_size_of_a_statement_by_hand(scripted_run: ScriptedRun) -> None:
     rows = [{**ROW, "id": "a", "reference": "One."}, {**ROW, "id": "b", "reference": "Two. Three."}]
     run = scripted_run("run", rows, {"Two.": 0.5, "Three.": 0.0}, metrics=["context_recall"])
     drawing = draw_statements(LabelSource.of_run(run).correctable(), 3, 0)
-    texts = {row["label_id"]: row["text"] for row in rows_of(run, drawing)}
+    texts = {row["label_id"]: row["text"] for row in draw_rows(run, 3)}
     shares = {texts[drawn.key]: drawn.size_share for drawn in drawing.statements}
     assert shares == pytest.approx(
         {"One.": 0.377774, "Two.": 0.433338, "Three.": 0.188887}, abs=1e-5
@@ -157,21 +153,14 @@ def test_two_runs_of_the_same_data_have_the_same_statements(
     assert frames_hash(run) == frames_hash(strict) == frames_hash(other_judge)
     keys = [*unit_frames(run)["context_recall"].by_key]
     assert keys == [*unit_frames(other_judge)["context_recall"].by_key]
-    assert (
-        draw_statements(LabelSource.of_run(run).correctable(), 5, 0).name
-        == draw_statements(LabelSource.of_run(strict).correctable(), 5, 0).name
+    name, name_of_strict, name_of_other = (
+        draw_rows(each, 5)[0]["draw"] for each in (run, strict, other_judge)
     )
-    assert (
-        draw_statements(LabelSource.of_run(run).correctable(), 5, 0).name
-        != draw_statements(LabelSource.of_run(other_judge).correctable(), 5, 0).name
-    )
+    assert name == name_of_strict != name_of_other
     rows[0]["retrieved_contexts"] = ["Otherwise."]
-    changed = unit_frames(scripted_run("changed", rows, {}, metrics=["context_recall"]))[
-        "context_recall"
-    ]
-    assert [new == old for new, old in zip(changed.by_key, keys, strict=True)] == [False] + [
-        True
-    ] * (len(keys) - 1)
+    changed = unit_frames(scripted_run("changed", rows, {}, metrics=["context_recall"]))
+    first, *others = changed["context_recall"].by_key
+    assert (first != keys[0], others) == (True, keys[1:])
 
 
 @pytest.mark.parametrize("metric", [name for name in catalog.our_names() if "@" not in name])
@@ -240,19 +229,14 @@ def test_metrics_that_labels_cannot_correct_are_drawn_only_by_name(
     scripted_run: ScriptedRun,
 ) -> None:
     """Average precision is no share of verdicts; some runs have no verdicts."""
+    row = ROW | {"reference_contexts": ["x"]}
     with pytest.raises(InputError, match="no verdicts"):
-        draw_rows(
-            scripted_run(
-                "unjudged", [ROW | {"reference_contexts": ["x"]}], {}, metrics=["document_map"]
-            )
-        )
-    run = scripted_run(
-        "run", [ROW], {"Second.": 0.1}, metrics=["context_precision", "faithfulness"]
-    )
+        draw_rows(scripted_run("unjudged", [row], {}, metrics=["document_map"]))
+    metrics = ["context_precision", "faithfulness"]
+    run = scripted_run("run", [ROW], {"Second.": 0.1}, metrics=metrics)
     assert {row["metric"] for row in draw_rows(run)} == {"faithfulness"}
-    assert {row["metric"] for row in draw_rows(run, metrics=["context_precision"])} == {
-        "context_precision"
-    }
+    rows = draw_rows(run, metrics=["context_precision"])
+    assert {row["metric"] for row in rows} == {"context_precision"}
 
 
 def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(

@@ -4,10 +4,11 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run
-from localjudge.analysis.gate_decisions import GateDecision, decide_gate
-from localjudge.analysis.gates import Gate, check_baseline, parse_gate
+from localjudge.analysis.gate_decisions import GateDecision
+from localjudge.analysis.gates import parse_gate
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import samples_to_decide
+from tests.analysis.conftest import expect
 from tests.conftest import ScriptedRun
 
 
@@ -26,10 +27,9 @@ def zeros(*numbers: int) -> dict[str, float]:
     return {f"Sentence {number}.": 0.0 for number in numbers}
 
 
-def decided(
-    run: Run, gate: str, *, comparison: Any | None = None, undecided: Any = "fail"
-) -> GateDecision:
-    return decide_gate(parse_gate(gate), run, comparison, None, undecided)
+def decided(run: Run, gate: str, baseline: Run | None = None, **rules: Any) -> GateDecision:
+    [decision] = run.check([gate], baseline=baseline, **rules).decisions
+    return decision
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,9 @@ def decided(
 def test_a_gate_is_a_metric_a_comparison_and_a_number(
     text: str, metric: str, delta: bool, comparison: Any, threshold: float
 ) -> None:
-    assert parse_gate(text) == Gate(
-        metric=metric, delta=delta, comparison=comparison, threshold=threshold
-    )
-    assert (
-        str(parse_gate("context_recall.delta >= -0.12345678901"))
-        == "context_recall.delta>=-0.12345678901"
-    )
+    expect(parse_gate(text), metric=metric, delta=delta, comparison=comparison, threshold=threshold)
+    exact = "context_recall.delta>=-0.12345678901"
+    assert str(parse_gate(exact.replace(">=", " >= "))) == exact
 
 
 @pytest.mark.parametrize(
@@ -105,11 +101,7 @@ def test_a_mean_above_the_threshold_is_not_enough(
         scripted_run("run", rows(10), zeros(0)), "context_recall>=0.8", undecided=undecided
     )
     needed = samples_to_decide(mean_interval([0.0] + [1.0] * 9), 0.8)
-    assert (decision.outcome, decision.passed, decision.samples_needed) == (
-        "undecided",
-        kept,
-        needed,
-    )
+    expect(decision, outcome="undecided", passed=kept, samples_needed=needed)
     assert {"0.900", str(needed)} <= set(re.findall(r"[\d.]+", decision.reason))
 
 
@@ -119,11 +111,7 @@ def test_samples_of_one_group_decide_no_gate(scripted_run: ScriptedRun) -> None:
     decision = decided(
         scripted_run("run", grouped, {}, cluster_by="document"), "context_recall>=0.1"
     )
-    assert (decision.outcome, decision.passed, decision.samples_needed) == (
-        "undecided",
-        False,
-        None,
-    )
+    expect(decision, outcome="undecided", passed=False, samples_needed=None)
     assert decision.ci95 is None
 
 
@@ -159,25 +147,20 @@ def test_a_delta_is_decided_on_the_paired_interval(
     """40 samples without change exclude a loss of 0.2, but not of 0.02."""
     old = scripted_run("old", rows(40), {})
     new = scripted_run("new", rows(40), zeros(*range(now)))
-    comparison = new.compare(old)
-    decision = decided(new, f"context_recall.delta{gate}", comparison=comparison)
-    scores = comparison.metrics["context_recall"].scores
+    decision = decided(new, f"context_recall.delta{gate}", old)
+    scores = new.compare(old).metrics["context_recall"].scores
     assert scores is not None
-    assert (decision.outcome, decision.value, decision.ci95) == (
-        outcome,
-        scores.difference,
-        scores.ci95,
-    )
+    expect(decision, outcome=outcome, value=scores.difference, ci95=scores.ci95)
     assert decision.reason.startswith("-1.000, 95 %" if now else "0.000, 95 % interval -")
 
 
 def test_a_delta_reports_the_number_of_unpaired_samples(scripted_run: ScriptedRun) -> None:
     old = scripted_run("old", rows(3), {})
     new = scripted_run("new", rows(8)[1:], {})
-    decision = decided(new, "context_recall.delta>=-0.5", comparison=new.compare(old))
+    decision = decided(new, "context_recall.delta>=-0.5", old)
     assert re.findall(r"\d+", decision.reason)[-4:] == ["1", "3", "5", "7"]
     assert (decision.samples, decision.unpaired) == (2, 6)
-    assert decided(new, "context_recall>=0.1", comparison=new.compare(old)).unpaired == 0
+    assert decided(new, "context_recall>=0.1", old).unpaired == 0
 
 
 def test_failures_in_the_baseline_fail_a_delta_and_without_a_pair_it_is_undecided(
@@ -185,21 +168,20 @@ def test_failures_in_the_baseline_fail_a_delta_and_without_a_pair_it_is_undecide
 ) -> None:
     old = scripted_run("old", rows(40), {"Sentence 0.": "broken"})
     new = scripted_run("new", rows(40), {})
-    decision = decided(new, "context_recall.delta>=-0.5", comparison=new.compare(old))
+    decision = decided(new, "context_recall.delta>=-0.5", old)
     assert (decision.outcome, decision.reason[:17]) == ("fail", "failed samples: 1")
     other = scripted_run("other", [{**rows(41)[40], "id": "other"}], {})
-    decision = decided(other, "context_recall.delta>=0", comparison=other.compare(new))
+    decision = decided(other, "context_recall.delta>=0", new)
     assert (decision.outcome, decision.samples) == ("undecided", 0)
 
 
 def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> None:
-    gate = parse_gate("faithfulness.delta>=0")
+    run = scripted_run("run", rows(1), {})
+    gate = "faithfulness.delta>=0"
     with pytest.raises(InputError, match=r"needs a baseline\n.*baseline="):
-        check_baseline([gate], None)
-    baseline = scripted_run("run", rows(1), {})
+        run.check([gate])
     with pytest.raises(InputError, match=r"'faithfulness'.* baseline\n.*context_recall"):
-        check_baseline([gate], baseline)
-    check_baseline([parse_gate("faithfulness>=0.5")], None)
+        run.check([gate], baseline=run)
 
 
 def test_a_run_directory_is_checked_against_a_baseline(scripted_run: ScriptedRun) -> None:

@@ -18,7 +18,7 @@ from localjudge.labels.corrected_mean import quote_mean
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.metrics import Label
-from tests.analysis.conftest import written
+from tests.analysis.conftest import labels_of, written
 
 METRIC = "faithfulness"
 SAMPLES = 24
@@ -136,8 +136,7 @@ def test_labels_of_all_statements_give_their_mean(
 ) -> None:
     """The mean over samples of the share of 1, for the run and each slice, for any verdicts."""
     run, labels = labelled(template, folder, humans)
-    stored = run.labels
-    assert stored is not None
+    stored = labels_of(run)
 
     def compute_mean(numbers: range) -> float:
         shares = []

@@ -7,63 +7,17 @@ from hypothesis import strategies as st
 
 from localjudge.labels.label_sheet import parse_label
 
-YES = [
-    "1",
-    "1.0",
-    "1,0",
-    "1,00",
-    "true",
-    "TRUE",
-    "yes",
-    "Yes",
-    "y",
-    "ja",
-    "JA",
-    "oui",
-    "si",
-    "sí",
-    "SÌ",
-    "tak",
-    "sim",
-]
-YES += [
-    "да",
-    "ДА",
-    "wahr",
-    "WAHR",
-    "vrai",
-    "verdadero",
-    "verdadeiro",
-    "vero",
-    "waar",
-    "prawda",
-    "истина",
-    "１",
-]
-NO = [
-    "0",
-    "0.0",
-    "0,0",
-    "0.00",
-    "false",
-    "FALSE",
-    "no",
-    "n",
-    "nein",
-    "NEIN",
-    "non",
-    "nee",
-    "nie",
-    "não",
-    "нет",
-    "Нет",
-]
-NO += ["falsch", "faux", "falso", "onwaar", "fałsz", "FAŁSZ", "ложь", "０"]
-
-
+_YES = (
+    "1 1.0 1,0 1,00 true TRUE yes Yes y ja JA oui si sí SÌ tak sim да ДА wahr WAHR vrai verdadero "
+    "verdadeiro vero waar prawda истина １"
+)
+_NO = (
+    "0 0.0 0,0 0.00 false FALSE no n nein NEIN non nee nie não нет Нет falsch faux falso onwaar "
+    "fałsz FAŁSZ ложь ０"
+)
 ANSWERS: dict[int | None, list[object]] = {
-    1: [*YES, 1, 1.0, True],
-    0: [*NO, 0, 0.0, False],
+    1: [*_YES.split(), 1, 1.0, True],
+    0: [*_NO.split(), 0, 0.0, False],
     None: [None, "", " \t", "?", "-", "？", math.nan],
 }
 

@@ -9,16 +9,14 @@ import pytest
 from command_line import printed_lines
 
 from localjudge import InputError, Run
-from localjudge.analysis.gates import Gate, parse_gate
+from localjudge.analysis.gates import parse_gate
 from localjudge.analysis.slices import slices
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.drawing import DrawingOptions, draw_again, draw_statements
-from localjudge.labels.label_sheet import read_sheet
-from localjudge.labels.label_source import LabelSource
+from localjudge.labels.drawing import DrawingOptions, draw_again
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.units import unit_frames
 from localjudge.run_directory.label_rows import stored_labels
-from tests.analysis.conftest import label
+from tests.analysis.conftest import expect, label, labels_of
 from tests.cli.conftest import called
 from tests.conftest import ScriptedRun
 
@@ -81,14 +79,12 @@ def test_a_drawing_by_a_column_gives_each_slice_the_same_share(
     All uncertainties are equal, so a statement has 1/4 of 1/60, 1/30, 1/24 or 1/6.
     """
     run = departments(sizes={**SIZES, "one": 3, "two": 3})
-    drawing = draw_statements(LabelSource.of_run(run).correctable(), 120, 0, "department")
+    rows = stored_labels(label(run, label_text, 120, by="department").directory)
     value_of = read_values(run)
-    shares = {
-        value_of[drawn.verdict_id.sample_id]: drawn.size_share for drawn in drawing.statements
-    }
+    shares = {value_of[row.sample_id]: row.size_share for row in rows}
     sizes = {"big": 60, "mid": 30, "small": 24, "one": 6, "two": 6}
     assert shares == {value: pytest.approx(1 / (4 * size)) for value, size in sizes.items()}
-    counts = Counter(value_of[drawn.verdict_id.sample_id] for drawn in drawing.statements[:24])
+    counts = Counter(value_of[row.sample_id] for row in rows[:24])
     assert all(5 <= counts[value] <= 7 for value in SIZES)
 
 
@@ -102,8 +98,7 @@ def test_statements_that_a_second_annotator_was_not_shown_are_no_warning(
     """Bob labels 25 of the 40 statements that Ann labelled."""
     run = label(departments(), label_text, 40, by="department")
     label(run, label_text, 25, "bob", again=True, by="department")
-    found = run.labels
-    assert found is not None
+    found = labels_of(run)
     assert found.annotators["bob"] == 25
     assert found.passed_over == 0
     skipping = Labelling(run, "cy", DrawingOptions(sample=90, seed=6))
@@ -221,44 +216,28 @@ def test_the_command_names_the_slices_that_lack_labels(
     monkeypatch.setenv("COLUMNS", "100")
     run = departments(sizes={**SIZES, "tiny": 3})
     sheet = tmp_path / "sheet.csv"
-    command = (
-        "label",
-        run.directory,
-        "--by",
-        "department",
-        "--sample",
-        "70",
-        "--annotator",
-        "ann",
-        "--out",
-        sheet,
-    )
-    assert called(capfd, *command)[0] == 0
+    options = ("--by", "department", "--sample", "70", "--annotator", "ann", "--out", sheet)
+    assert called(capfd, "label", run.directory, *options)[0] == 0
     with sheet.open(encoding="utf-8-sig", newline="") as file:
         next(file)  # the instruction
         rows = list(csv.DictReader(file))
     value_of = read_values(run)
     left = 0
-    for row in rows:  # leave the last labels of one slice empty
-        left += value_of[row["sample_id"]] == "mid"
-        row["human"] = (
-            ""
-            if value_of[row["sample_id"]] == "mid" and left > 15
-            else str(label_text(row["statement"]))
-        )
+    for row in rows:
+        row["human"] = str(label_text(row["statement"]))
+        if value_of[row["sample_id"]] == "mid":
+            left += 1
+            if left > 15:  # leave the last labels of one slice empty
+                row["human"] = ""
     with sheet.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    assert len(read_sheet(sheet)[0]) == 70
+    assert len(rows) == 70
     assert called(capfd, "label", run.directory, "--read", sheet)[0] == 0
     out = called(capfd, "show", run.directory, "--by", "department")[1]
-    for value, by in (
-        ("big", "labels"),
-        ("mid", "15 labels, 20 needed"),
-        ("small", "labels"),
-        ("tiny", "labels"),
-    ):
+    for value in ("big", "mid", "small", "tiny"):
+        by = "15 labels, 20 needed" if value == "mid" else "labels"
         assert next(line for line in out.splitlines() if f" {value} " in line).endswith(by)
     assert re.search("faithfulness: not corrected, .*: mid 5", out)
     compared = called(
@@ -268,46 +247,19 @@ def test_the_command_names_the_slices_that_lack_labels(
 
 
 @pytest.mark.parametrize(
-    ("text", "gate"),
+    ("text", "metric", "column", "value"),
     [
-        (
-            "a[b=c]>=0.5",
-            Gate(metric="a", delta=False, comparison=">=", threshold=0.5, column="b", value="c"),
-        ),
-        (
-            "a@3(x=id)[b.c=d e]<0.5",
-            Gate(
-                metric="a@3(x=id)",
-                delta=False,
-                comparison="<",
-                threshold=0.5,
-                column="b.c",
-                value="d e",
-            ),
-        ),
-        (
-            "a[b=c[1]=>].delta>0.5",
-            Gate(metric="a", delta=True, comparison=">", threshold=0.5, column="b", value="c[1]=>"),
-        ),
-        (
-            'a["b=c"=d]>=0.5',
-            Gate(metric="a", delta=False, comparison=">=", threshold=0.5, column="b=c", value="d"),
-        ),
-        (
-            'a["b[1]"=d=e].delta>=0.5',
-            Gate(
-                metric="a",
-                delta=True,
-                comparison=">=",
-                threshold=0.5,
-                column="b[1]",
-                value="d=e",
-            ),
-        ),
+        ("a[b=c]>=0.5", "a", "b", "c"),
+        ("a@3(x=id)[b.c=d e]<0.5", "a@3(x=id)", "b.c", "d e"),
+        ("a[b=c[1]=>].delta>0.5", "a", "b", "c[1]=>"),
+        ('a["b=c"=d]>=0.5', "a", "b=c", "d"),
+        ('a["b[1]"=d=e].delta>=0.5', "a", "b[1]", "d=e"),
     ],
 )
-def test_a_gate_can_name_a_slice(text: str, gate: Gate) -> None:
-    assert parse_gate(text) == gate
+def test_a_gate_can_name_a_slice(text: str, metric: str, column: str, value: str) -> None:
+    gate = parse_gate(text)
+    expect(gate, metric=metric, column=column, value=value, threshold=0.5)
+    assert gate.delta == (".delta" in text)
     assert str(gate) == text
 
 
@@ -316,22 +268,13 @@ def test_a_gate_on_a_slice_uses_its_corrected_mean(departments: Callable[..., Ru
     run = label(departments(), label_text, 75, by="department")
     label_of_big = correct_slices(run)["big"]
     of_big, of_whole = run.check([f"{METRIC}[department=big]>=0.1", f"{METRIC}>=0.1"]).decisions
-    assert (of_big.value, of_big.ci95, of_big.corrected) == (
-        label_of_big.mean,
-        label_of_big.ci95,
-        True,
-    )
+    expect(of_big, value=label_of_big.mean, ci95=label_of_big.ci95, corrected=True)
     assert of_big.samples == SIZES["big"]
     assert of_whole.samples == sum(SIZES.values())
     few = label(departments("few"), label_text, 30, by="department")
     [decision] = few.check([f"{METRIC}[department=mid]>=0.1"]).decisions
     of_mid = correct_slices(few)["mid"]
-    assert (decision.outcome, decision.value, decision.ci95, decision.corrected) == (
-        "undecided",
-        None,
-        None,
-        False,
-    )
+    expect(decision, outcome="undecided", value=None, ci95=None, corrected=False)
     assert (decision.labels, decision.labels_needed) == (of_mid.labelled, 20)
     assert decision.reason.startswith(f"{of_mid.labelled} labels, 20 needed; ")
 
@@ -342,12 +285,7 @@ def test_a_gate_on_the_difference_of_a_slice_uses_its_pairs(
     before, after = (label(departments(name), label_text) for name in ("before", "after"))
     gate = f"{METRIC}[department=small].delta>=0"
     [decision] = after.check([gate], baseline=before).decisions
-    assert (decision.gate, decision.samples, decision.corrected, decision.value) == (
-        gate,
-        SIZES["small"],
-        True,
-        0,
-    )
+    expect(decision, gate=gate, samples=SIZES["small"], corrected=True, value=0)
 
 
 def test_a_gate_on_an_unknown_slice_is_refused(departments: Callable[..., Run]) -> None:

@@ -23,10 +23,21 @@ from localjudge.labels.units import unit_frames
 from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.stats.corrected import prediction_powered
 from localjudge.stats.interval import mean_interval
-from tests.analysis.conftest import JudgedRun, human, label, label_words, written
+from tests.analysis.conftest import (
+    JudgedRun,
+    corrected,
+    expect,
+    human,
+    label,
+    label_words,
+    labels_of,
+    written,
+)
 from tests.analysis.labelled_runs import METRIC
 
 CONFIDENCE = 0.95
+LABELS_OF_SAMPLES = [[human(n, place) for place in range(1 + n % 3)] for n in range(40)]
+SHARES = [sum(labels) / len(labels) for labels in LABELS_OF_SAMPLES]
 
 Say = Callable[[str], Any]
 
@@ -41,9 +52,7 @@ def sheet(
 
 def read(run: Run, path: Path, rows: list[dict[str, Any]]) -> CorrectedMean:
     run.read_labels(written(path / f"sheet-{len(rows)}.jsonl", *rows), "ann")
-    labels = run.labels
-    assert labels is not None
-    return labels.corrected[METRIC]
+    return corrected(run)
 
 
 def ordinary(run: Run, mean: CorrectedMean) -> tuple[float, float] | None:
@@ -61,16 +70,9 @@ def test_a_whole_sheet_has_an_ordinary_interval(judged_run: JudgedRun, tmp_path:
     """The same labels one by one have the interval of the look at 50, which is 8 % wider."""
     run = judged_run(samples=60)
     mean = read(run, tmp_path, sheet(run, 50))
-    assert (mean.labels, mean.next_look, mean.is_planned, mean.is_complete) == (
-        50,
-        100,
-        True,
-        False,
-    )
+    expect(mean, labels=50, next_look=100, is_planned=True, is_complete=False)
     assert mean.ci95 == ordinary(run, mean)
-    one_by_one = label(judged_run("one by one", samples=60), n=50).labels
-    assert one_by_one is not None
-    other = one_by_one.corrected[METRIC]
+    other = corrected(label(judged_run("one by one", samples=60), n=50))
     assert (other.mean, other.is_planned) == (mean.mean, False)
     assert mean.ci95 is not None
     assert other.ci95 is not None
@@ -87,9 +89,7 @@ def test_more_labels_count_at_twice_the_planned_number(
     assert (between.labels, between.labelled, between.next_look) == (50, 90, 100)
     assert (between.mean, between.ci95, between.is_planned) == (first.mean, first.ci95, True)
     label(run, n=100)
-    labels = run.labels
-    assert labels is not None
-    further = labels.corrected[METRIC]
+    further = corrected(run)
     assert (further.labels, further.next_look, further.is_planned) == (100, 200, False)
 
 
@@ -108,9 +108,7 @@ def test_parts_of_a_sheet_read_in_one_command_are_one_plan(
         ]
         files.append(written(tmp_path / f"part-{place}.jsonl", *half))
     assert [counts.new for counts in read_all_labels(run, files)] == [25, 25]
-    labels = run.labels
-    assert labels is not None
-    mean = labels.corrected[METRIC]
+    mean = corrected(run)
     assert (mean.labels, mean.is_planned) == (50, True)
     whole = read(judged_run("whole", samples=60), tmp_path, rows)
     assert (mean.mean, mean.ci95) == (whole.mean, whole.ci95)
@@ -121,9 +119,7 @@ def test_parts_read_one_after_the_other_are_no_plan(judged_run: JudgedRun, tmp_p
     rows = sheet(run, 50)
     for part in (rows[:25], rows[25:]):
         run.read_labels(written(tmp_path / f"{part[0]['label_id']}.jsonl", *part), "ann")
-    labels = run.labels
-    assert labels is not None
-    assert (labels.corrected[METRIC].labels, labels.corrected[METRIC].is_planned) == (50, False)
+    expect(corrected(run), labels=50, is_planned=False)
 
 
 def test_two_annotators_of_one_whole_sheet_are_one_plan(
@@ -136,10 +132,8 @@ def test_two_annotators_of_one_whole_sheet_are_one_plan(
         for name in ("ann", "bob")
     ]
     read_all_labels(run, files)
-    labels = run.labels
-    assert labels is not None
-    assert (labels.corrected[METRIC].labels, labels.corrected[METRIC].is_planned) == (50, True)
-    assert labels.annotators == {"ann": 50, "bob": 50}
+    expect(corrected(run), labels=50, is_planned=True)
+    assert labels_of(run).annotators == {"ann": 50, "bob": 50}
 
 
 def test_a_refused_file_stores_no_label_of_the_others(
@@ -183,9 +177,8 @@ def test_a_part_of_a_sheet_is_no_plan(judged_run: JudgedRun, tmp_path: Path, lef
     assert not read(run, tmp_path, part).is_planned
     mean = read(run, tmp_path, whole)
     assert (mean.labels, mean.is_planned) == (50, False)
-    one_by_one = label(judged_run("one by one", samples=60), n=50).labels
-    assert one_by_one is not None
-    assert mean.ci95 == pytest.approx(one_by_one.corrected[METRIC].ci95)
+    one_by_one = corrected(label(judged_run("one by one", samples=60), n=50))
+    assert mean.ci95 == pytest.approx(one_by_one.ci95)
 
 
 def test_a_sheet_after_other_labels_is_no_plan(judged_run: JudgedRun, tmp_path: Path) -> None:
@@ -217,14 +210,10 @@ def test_changed_rows_of_the_first_reading_are_no_plan(
     read(run, tmp_path, sheet(run, 50))
     rows = stored_labels(run.directory)
     assert len(planned_statements(rows)) == 50
-    assert planned_statements(rows[1:]) == frozenset()
-    assert (
-        planned_statements([rows[0].model_copy(update={"planned": 49}), *rows[1:]]) == frozenset()
-    )
-    assert (
-        planned_statements([row.model_copy(update={"planned": None}) for row in rows])
-        == frozenset()
-    )
+    first, *others = rows
+    unplanned = [row.model_copy(update={"planned": None}) for row in rows]
+    for changed in (others, [first.model_copy(update={"planned": 49}), *others], unplanned):
+        assert planned_statements(changed) == frozenset()
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
@@ -246,46 +235,29 @@ def test_all_statements_read_at_once_have_the_ordinary_interval_of_a_mean(
     """Labels of 40 samples are shares such as 2/3; their interval is the one of any 40 scores."""
     run = judged_run()
     mean = read(run, tmp_path, sheet(run, 1_000))
-    shares = [
-        sum(human(number, place) for place in range(1 + number % 3)) / (1 + number % 3)
-        for number in range(40)
-    ]
-    expected = mean_interval(shares)
+    expected = mean_interval(SHARES)
     assert (mean.mean, mean.ci95) == (expected.mean, expected.ci95)
     assert (mean.labels, mean.clusters, mean.is_complete, mean.is_planned) == (79, 40, True, True)
     assert mean.pooled is not None
-    assert (
-        mean.pooled.mean
-        == sum(human(n, place) for n in range(40) for place in range(1 + n % 3)) / 79
-    )
+    assert mean.pooled.mean == sum(map(sum, LABELS_OF_SAMPLES)) / 79
 
 
 def test_all_statements_one_by_one_have_a_wider_interval(judged_run: JudgedRun) -> None:
     """79 statements can be looked at after 20, 30 and 50 labels, so the last error is 3.6 %."""
-    labels = label(judged_run()).labels
-    assert labels is not None
-    mean = labels.corrected[METRIC]
-    shares = [
-        sum(human(number, place) for place in range(1 + number % 3)) / (1 + number % 3)
-        for number in range(40)
-    ]
-    assert mean.ci95 == mean_interval(shares, confidence=1 - 0.03601).ci95
+    mean = corrected(label(judged_run()))
+    assert mean.ci95 == mean_interval(SHARES, confidence=1 - 0.03601).ci95
 
 
 def test_labels_between_two_looks_ask_for_more_labels_first(judged_run: JudgedRun) -> None:
     """Of 40 labels in the terminal, 30 count; ten more make the look at 50."""
     run = label(judged_run(), n=40)
-    found = run.labels
-    assert found is not None
-    mean = found.corrected[METRIC]
+    mean = corrected(run)
     assert (mean.labels, mean.labelled, mean.until_next_look) == (30, 40, 10)
     shown = printed_lines("show", run, width=300)
     assert f"next: localjudge label {run.directory}" in shown
     assert "10 more labels to reach 50" in " ".join(shown)
     label(run, n=50)
-    again = run.labels
-    assert again is not None
-    assert again.corrected[METRIC].until_next_look == 0
+    assert corrected(run).until_next_look == 0
     assert f"next: localjudge report {run.directory}" in printed_lines("show", run, width=300)
 
 
@@ -333,9 +305,7 @@ def test_a_sheet_read_together_with_a_run_is_no_plan(
         sources.reverse()
     counts = read_all_labels(run, sources, "ann")
     assert sorted(each.new for each in counts) == [3, 50]
-    labels = run.labels
-    assert labels is not None
-    assert (labels.corrected[METRIC].labels, labels.corrected[METRIC].is_planned) == (50, False)
+    expect(corrected(run), labels=50, is_planned=False)
 
 
 def test_a_file_follows_the_spelling_and_times_of_files_read_before_it(

@@ -13,6 +13,7 @@ from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.run_directory import run_rows
 from localjudge.stats.paired import paired_difference
+from tests.analysis.conftest import expect
 from tests.cli.conftest import called
 from tests.conftest import ScriptedRun
 
@@ -249,10 +250,7 @@ def test_a_slice_equals_the_comparison_of_its_samples(
     for value, part in by_topic(before, after).items():
         its = [sample for sample in new if sample[1] == value]
         change = judged(f"only-{value}", its).compare(before).metrics[METRIC]
-        assert (part.metrics[METRIC].scores, part.metrics[METRIC].compared) == (
-            change.scores,
-            change.compared,
-        )
+        expect(part.metrics[METRIC], scores=change.scores, compared=change.compared)
         assert part.samples == len(its)
 
 
