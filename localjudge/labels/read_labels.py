@@ -1,7 +1,7 @@
 """Read the labels of sheets, of files saved by the labelling page, and of other runs into a run."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -51,32 +51,6 @@ class LabelsRead(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-class _Sheet(NamedTuple):
-    """A file of labels, and remarks on reading it. `annotator` names rows without a name.
-
-    `answered_elsewhere` are the answers of the other files that are read with it.
-    """
-
-    labels: list[SheetLabel]
-    remarks: list[str]
-    annotator: str | None
-    answered_elsewhere: Set[_Answer]
-
-
-class _SourceRead(NamedTuple):
-    """What one source adds to the decisions of earlier ones. `decisions` are both together.
-
-    `new` are its decisions that were not stored. `carried_over` are earlier ones, for the drawings
-    of a sheet. `signed` are the rows of a sheet with their annotators, None for a run.
-    """
-
-    counts: LabelsRead
-    carried_over: list[LabelRow]
-    new: list[LabelRow]
-    signed: list[SheetLabel] | None
-    decisions: Decisions
-
-
 def read_labels(
     run: RunRecord | LabelSource | str | Path, source: str | Path, annotator: str | None = None
 ) -> LabelsRead:
@@ -95,8 +69,7 @@ def read_all_labels(
     `annotator` names the annotator of rows without a name. The latest decision of each annotator
     counts; for equal times, the one of the later source. If the first files that a run reads are
     complete, each or together, their number of labels was planned. If a time is in the future, the
-    order of reading decides. An empty cell withdraws no label
-    of another file that is read with it.
+    order of reading decides. An empty cell withdraws no label of another file that is read with it.
 
     Adds no label of any source if one is refused. Raises DataError for a file without labels or
     with labels of other statements (ignored if the source is a run). Raises InputError for a run
@@ -105,49 +78,102 @@ def read_all_labels(
     labelled = run
     if not isinstance(labelled, LabelSource):
         labelled = LabelSource.of_run(labelled)
-    stored = Decisions(stored_labels(labelled.directory))
-    sheets = _read_sheets(sources, annotator, stored)
-    read_at = datetime.now(UTC)
-    decisions = stored
-    read: list[_SourceRead] = []
-    for source in sources:
-        read.append(_read_source(source, sheets.get(source), labelled, decisions, read_at))
-        decisions = read[-1].decisions
-    carried_over = list(chain.from_iterable(each.carried_over for each in read))
-    new = list(chain.from_iterable(each.new for each in read))
-    signed = [each.signed for each in read if each.signed is not None]
-    is_first = not any(row.human is not None for row in stored.rows)
-    if is_first and len(signed) == len(read) and not carried_over:
-        new = _mark_plan(new, signed)
-    if carried_over or new:
-        append_labels(labelled.directory, [*carried_over, *new])
-    return [each.counts for each in read]
+    reader = _Reader(labelled, sources, annotator)
+    counts = [reader.read(source) for source in sources]
+    reader.store(len(sources))
+    return counts
 
 
-def _read_sheets(
-    sources: Iterable[str | Path], annotator: str | None, stored: Decisions
-) -> dict[str | Path, _Sheet]:
-    """Read each source that is a file.
+class _Reader:
+    """Reads sources one after another. Decisions of earlier ones count when later ones are read.
 
-    Raises DataError for an annotator whose name is another one's, damaged by an encoding.
+    `new` are the decisions that were not stored, `carried_over` earlier ones, for the drawings of
+    sheets. `signed` are the rows of each sheet with their annotators.
     """
-    files: dict[str | Path, tuple[list[SheetLabel], list[str]]] = {}
-    answers: dict[str | Path, set[_Answer]] = {}
-    for source in sources:
-        if not Path(source).is_dir():
-            labels, remarks = read_sheet(source)
-            files[source] = (labels, remarks)
-            named = _name_annotators(labels, source, annotator, stored)
-            answers[source] = {_as_answer(label) for label in named if label.is_answered}
-    _refuse_damaged_names(chain.from_iterable(labels for labels, _ in files.values()), stored)
-    sheets: dict[str | Path, _Sheet] = {}
-    for source, (labels, remarks) in files.items():
+
+    def __init__(
+        self, labelled: LabelSource, sources: Iterable[str | Path], annotator: str | None
+    ) -> None:
+        """Read each source that is a file.
+
+        Raises DataError for an annotator whose name is another one's, damaged by an encoding.
+        """
+        self.labelled = labelled
+        self.annotator = annotator
+        self.stored = Decisions(stored_labels(labelled.directory))
+        self.decisions = self.stored
+        self.carried_over: list[LabelRow] = []
+        self.new: list[LabelRow] = []
+        self.signed: list[list[SheetLabel]] = []
+        self._sheets: dict[str | Path, tuple[list[SheetLabel], list[str]]] = {}
+        self._answers: dict[str | Path, set[_Answer]] = {}
+        for source in sources:
+            if not Path(source).is_dir():
+                labels, remarks = read_sheet(source)
+                self._sheets[source] = (labels, remarks)
+                named = _name_annotators(labels, source, annotator, self.stored)
+                self._answers[source] = {_as_answer(label) for label in named if label.is_answered}
+        labels_of_sheets = chain.from_iterable(labels for labels, _ in self._sheets.values())
+        _refuse_damaged_names(labels_of_sheets, self.stored)
+        self.read_at = datetime.now(UTC)
+
+    def read(self, source: str | Path) -> LabelsRead:
+        """Add what a source adds to the decisions of earlier ones, and count its statements."""
+        earlier = self.decisions
+        signed: list[SheetLabel] = []
+        carried_over: list[LabelRow] = []
+        remarks: list[str] = []
+        if source in self._sheets:
+            labels, remarks_on_sheet = self._sheets[source]
+            _require_answers(labels, source)
+            signed = _name_annotators(labels, source, self.annotator, earlier)
+            self.signed.append(signed)
+            counting = self._without_cells_of_others(signed, source)
+            carried_over, rows, damaged = match_sheet(self.labelled, counting, earlier)
+            remarks += remarks_on_sheet
+            if damaged:
+                changed = f"the text of {numbered(len(damaged), 'row')} was changed"
+                remarks.append(f"{changed}, so only its label_id counts: {list_places(damaged)}")
+        else:
+            rows = _select_labels(source, self.labelled)
+        rows = _respell(rows, earlier)
+        stored_values = set(map(decision_values, earlier.rows))
+        new_rows = [row for row in rows if decision_values(row) not in stored_values]
+        new = earlier.in_order(new_rows, self.read_at)
+        self.decisions = Decisions([*earlier.rows, *carried_over, *new])
+        self.carried_over += carried_over
+        self.new += new
+        effects = _count_effects(rows, earlier, self.decisions, signed)
+        remarks += [*_remarks_on_new(new, self.decisions), *_copy_remarks(self.decisions, new)]
+        return LabelsRead(**effects, remarks=tuple(remarks))
+
+    def _without_cells_of_others(
+        self, signed: Iterable[SheetLabel], source: str | Path
+    ) -> list[SheetLabel]:
+        """Return the rows of a sheet without empty cells that another source answers."""
         elsewhere: set[_Answer] = set()
-        for other, answers_of_other in answers.items():
+        for other, answers in self._answers.items():
             if other != source:
-                elsewhere |= answers_of_other
-        sheets[source] = _Sheet(labels, remarks, annotator, elsewhere)
-    return sheets
+                elsewhere |= answers
+        labels = []
+        for label in signed:
+            if label.is_answered or _as_answer(label) not in elsewhere:
+                labels.append(label)
+        return labels
+
+    def store(self, sources: int) -> None:
+        """Store all decisions, marked as planned if these sources are the first, and complete.
+
+        Each sheet is complete, or all are parts of one sheet and complete together.
+        """
+        new = self.new
+        is_first = not any(row.human is not None for row in self.stored.rows)
+        if is_first and len(self.signed) == sources and not self.carried_over:
+            together = list(chain.from_iterable(self.signed))
+            if all(map(is_whole, self.signed)) or is_whole(together):
+                new = [row.model_copy(update={"planned": len(new)}) for row in new]
+        if self.carried_over or new:
+            append_labels(self.labelled.directory, [*self.carried_over, *new])
 
 
 def _refuse_damaged_names(labels: Iterable[SheetLabel], stored: Decisions) -> None:
@@ -163,42 +189,6 @@ def _refuse_damaged_names(labels: Iterable[SheetLabel], stored: Decisions) -> No
                 f"{shorten_name(name)}, damaged by another encoding",
                 hint="correct the name in the column annotator, or save the sheet as UTF-8",
             )
-
-
-def _read_source(
-    source: str | Path,
-    sheet: _Sheet | None,
-    labelled: LabelSource,
-    earlier: Decisions,
-    read_at: datetime,
-) -> _SourceRead:
-    """Return what a source adds to the decisions of earlier ones. Without a `sheet` it is a run."""
-    signed: list[SheetLabel] | None = None
-    carried_over: list[LabelRow] = []
-    remarks: list[str] = []
-    if sheet is None:
-        rows = _select_labels(source, labelled)
-    else:
-        _require_answers(sheet.labels, source)
-        signed = _name_annotators(sheet.labels, source, sheet.annotator, earlier)
-        labels = []
-        for label in signed:
-            if label.is_answered or _as_answer(label) not in sheet.answered_elsewhere:
-                labels.append(label)
-        carried_over, rows, damaged = match_sheet(labelled, labels, earlier)
-        remarks += sheet.remarks
-        if damaged:
-            changed = f"the text of {numbered(len(damaged), 'row')} was changed"
-            remarks.append(f"{changed}, so only its label_id counts: {list_places(damaged)}")
-    rows = _respell(rows, earlier)
-    stored_values = set(map(decision_values, earlier.rows))
-    new_rows = [row for row in rows if decision_values(row) not in stored_values]
-    new = earlier.in_order(new_rows, read_at)
-    later = Decisions([*earlier.rows, *carried_over, *new])
-    effects = _count_effects(rows, earlier, later, signed or ())
-    remarks += [*_remarks_on_new(new, later), *_copy_remarks(later, new)]
-    counts = LabelsRead(**effects, remarks=tuple(remarks))
-    return _SourceRead(counts, carried_over, new, signed, later)
 
 
 def _as_answer(label: SheetLabel) -> _Answer:
@@ -235,19 +225,6 @@ def _respell(rows: Sequence[LabelRow], decisions: Decisions) -> list[LabelRow]:
         spelling = decisions.spell(row.annotator)
         respelled.append(row.model_copy(update={"annotator": spelling}))
     return respelled
-
-
-def _mark_plan(rows: list[LabelRow], sheets: Sequence[Sequence[SheetLabel]]) -> list[LabelRow]:
-    """Return the rows, marked as planned if the sheets are complete.
-
-    Each is complete, or all are parts of one sheet and complete together.
-    """
-    together: list[SheetLabel] = []
-    for sheet in sheets:
-        together += sheet
-    if not all(map(is_whole, sheets)) and not is_whole(together):
-        return rows
-    return [row.model_copy(update={"planned": len(rows)}) for row in rows]
 
 
 def _remarks_on_new(new: Iterable[LabelRow], decisions: Decisions) -> Iterator[str]:

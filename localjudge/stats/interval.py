@@ -330,18 +330,7 @@ def _interval(
         return Mean(mean, (low, high), "exact binomial", rows, draws.clusters)
     if draws.clusters == 1 and not draws.single:
         return Mean(mean, None, "one cluster", rows, draws.clusters)
-    limits = _limits(draws, rows / draws.clusters, resamples, seed, tail)
-    method = "bootstrap" if draws.single else "clustered bootstrap"
-    return Mean(mean, limits, method, rows, draws.clusters)
-
-
-def _limits(
-    draws: Draws,
-    unseen_size: float,
-    resamples: int,
-    seed: int,
-    tail: float,
-) -> tuple[float, float]:
+    unseen_size = rows / draws.clusters
     shapes = np.append(draws.counts, 1.0)  # the last one for the unseen cluster
     lows = []
     highs = []
@@ -352,7 +341,9 @@ def _limits(
         size = np.einsum("ij,j->i", weights[:, :-1], draws.sizes) + unseen
         lows.append(scored / size)
         highs.append((scored + unseen) / size)
-    return quantile(np.concatenate(lows), tail), quantile(np.concatenate(highs), 1 - tail)
+    limits = (quantile(np.concatenate(lows), tail), quantile(np.concatenate(highs), 1 - tail))
+    method = "bootstrap" if draws.single else "clustered bootstrap"
+    return Mean(mean, limits, method, rows, draws.clusters)
 
 
 def _distinct(sums: Floats, sizes: Floats) -> Draws:

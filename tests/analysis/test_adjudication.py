@@ -1,5 +1,6 @@
 """Disputed statements, and the labels that settle them."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -7,14 +8,11 @@ from typing import Any
 import pytest
 from command_line import printed_lines
 
-from localjudge import InputError, Run
+from localjudge import DataError, InputError, Run, calibrate
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.labelled_runs import read_labelled_runs
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead
-from localjudge.labels.run_labels import labelled_statements
-from localjudge.progress import Progress
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from tests.analysis.conftest import JudgedRun, expect, label, label_words, written
 from tests.analysis.labelled_runs import METRIC
@@ -36,6 +34,13 @@ def labels(run: Run) -> Any:
     found = run.labels
     assert found is not None
     return found
+
+
+def labelled_texts(run: Run) -> dict[str, tuple[Any, str]]:
+    """Return the label that counts and the annotators of each labelled text, as exported."""
+    exported = run.export(run.directory.parent / "verdicts.jsonl", rows="verdicts", texts=True)
+    rows = map(json.loads, exported.read_text(encoding="utf-8").splitlines())
+    return {row["text"]: (row["human"], row["annotators"]) for row in rows if row["annotators"]}
 
 
 def test_adjudicated_labels_replace_the_disputed_ones(judged_run: JudgedRun) -> None:
@@ -114,8 +119,7 @@ def test_statements_show_all_answers_and_the_label_that_counts(judged_run: Judge
     carol = Labelling(run, "carol", DrawingOptions(disputed=True))
     first = carol.rows[0]["text"]
     carol.answer(0)
-    found = {statement.text: statement for statement in labelled_statements(run).values()}
-    assert {words: (row.human, row.annotators) for words, row in found.items()} == {
+    assert labelled_texts(run) == {
         texts[0]: (1, "ann, bob"),
         **{words: (None, "ann, bob") for words in texts[1:] if words != first},
         first: (0, "ann, bob, carol"),
@@ -181,9 +185,8 @@ def test_labels_of_a_sheet_with_disputed_as_its_drawing_are_not_ignored(
     assert labels(run).corrected[METRIC].contradiction
     [decision] = run.check([f"{METRIC}>=0.2"]).decisions
     assert (decision.outcome, decision.value) == ("undecided", None)
-    [line] = {statement.label_line for statement in labelled_statements(run).values()}
-    assert line == "0 by ann"
+    assert set(labelled_texts(run).values()) == {(0, "ann")}
     assert run.report().exists()
     assert run.certificate(tmp_path / "certificate.html").file.exists()
-    [question] = read_labelled_runs([run], None, Progress())
-    assert set(question.labels.values()) == {0}
+    with pytest.raises(DataError, match="all labels"):
+        calibrate(run)

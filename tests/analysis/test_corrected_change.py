@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run
-from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.comparison_views import change_remarks
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.stats.paired import paired_difference
@@ -260,10 +259,9 @@ def test_the_newer_label_counts_in_both_directions(scripted_run: ScriptedRun) ->
     for before, after in ((monday, tuesday), (tuesday, monday)):
         found = corrected(before, after)
         assert [found.before, found.after] == pytest.approx([wanted, wanted])
-        corrected_means = read_run_labels(before, stored_labels(after.directory))
-        assert corrected_means is not None
-        mean = means[before.directory]
-        assert corrected_means.corrected[METRIC].mean == pytest.approx(mean)
+        labels = before.check(baseline=after).labels
+        assert labels is not None
+        assert labels.corrected[METRIC].mean == pytest.approx(means[before.directory])
 
 
 def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: ScriptedRun) -> None:

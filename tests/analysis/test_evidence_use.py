@@ -13,12 +13,11 @@ from second_opinion import second_opinion
 from localjudge import DataError, InputError, Run, ScriptedEngine, calibrate, evaluate
 from localjudge.engine.scripted import unit_text
 from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.label_source import ClosestSentence
-from localjudge.labels.labelled_units import EvidenceUse
 from localjudge.labels.labelling import Labelling
 from localjudge.report.label_page import write_label_page
 from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.types import Language, VerdictRequest
+from tests.analysis.conftest import corrected, expect, written
 from tests.report.conftest import PageReader
 
 LABELS = "labels.jsonl"
@@ -56,25 +55,30 @@ def seen_by_sample(run: Run) -> dict[str, str | None]:
     return {row.sample_id: row.evidence_seen for row in stored_labels(run.directory)}
 
 
-def read_evidence_use(run: Run) -> EvidenceUse | None:
-    labels = run.labels
-    assert labels is not None
-    return labels.corrected[METRIC].evidence_use
+def expect_use(run: Run, **counts: int) -> None:
+    use = corrected(run, METRIC).evidence_use
+    assert use is not None
+    expect(use, **counts)
 
 
-def sheet_cells(path: Path) -> list[dict[str, str]]:
+def answer_all(labelling: Labelling) -> None:
+    while labelling.rows:
+        labelling.answer(1)
+
+
+def stored_rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def sheet_cells(path: Path) -> list[dict[str, Any]]:
     lines = path.read_text(encoding="utf-8-sig").splitlines()
     return list(csv.DictReader(lines[1:]))
 
 
 def filled(path: Path, label: str = "1") -> Path:
     """Return a copy of a JSONL sheet with this label in every row."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    copy = path.with_name(f"filled-{path.name}")
-    copy.write_text(
-        "".join(json.dumps({**row, "human": label}) + "\n" for row in rows), encoding="utf-8"
-    )
-    return copy
+    rows = [{**row, "human": label} for row in stored_rows(path)]
+    return written(path.with_name(f"filled-{path.name}"), *rows)
 
 
 # What annotators see
@@ -87,7 +91,7 @@ def test_the_closest_sentences_are_those_of_the_run(run: Run) -> None:
         row["sample_id"]: labelling.closest_sentences[row["label_id"]] for row in labelling.rows
     }
     text = "Ulm lies on the Danube."
-    assert sentences["Ulm"][0] == ClosestSentence("contexts", 1, 0, len(text), text)
+    assert sentences["Ulm"][0] == ("contexts", 1, 0, len(text), text)
 
 
 def test_they_do_not_depend_on_the_verdict(tmp_path: Path) -> None:
@@ -183,28 +187,19 @@ def test_labels_of_a_sheet_say_whether_it_was_shown(
     assert ("evidence_seen" in stored) is show_evidence
 
 
-@pytest.mark.parametrize("cell", ["yes", "open", 1])
-def test_another_value_in_the_column_is_refused(run: Run, tmp_path: Path, cell: object) -> None:
-    sheet = run.label(tmp_path / "sheet.jsonl", show_evidence=True)
-    row, *others = filled(sheet).read_text(encoding="utf-8").splitlines()
-    changed = json.dumps(json.loads(row) | {"evidence_seen": cell})
-    sheet.write_text("\n".join([changed, *others]), encoding="utf-8")
-
+@pytest.mark.parametrize("cell", ["yes", "open", 1, " Opened ", "OPENED", "opened"])
+def test_the_column_takes_known_words_in_any_spelling(
+    run: Run, tmp_path: Path, cell: object
+) -> None:
+    rows = stored_rows(filled(run.label(tmp_path / "sheet.jsonl", show_evidence=True)))
+    sheet = written(tmp_path / "changed.jsonl", *[{**row, "evidence_seen": cell} for row in rows])
+    if str(cell).strip().lower() == "opened":
+        run.read_labels(sheet, "ann")
+        assert set(seen_by_sample(run).values()) == {"opened"}
+        return
     with pytest.raises(DataError, match="evidence_seen"):
         run.read_labels(sheet, "ann")
     assert not stored_labels(run.directory)
-
-
-@pytest.mark.parametrize("cell", [" Opened ", "OPENED", "opened"])
-def test_spelling_in_a_spreadsheet_does_not_matter(run: Run, tmp_path: Path, cell: str) -> None:
-    sheet = run.label(tmp_path / "sheet.jsonl", show_evidence=True)
-    lines = filled(sheet).read_text(encoding="utf-8").splitlines()
-    changed = [json.dumps(json.loads(line) | {"evidence_seen": cell}) for line in lines]
-    sheet.write_text("\n".join(changed), encoding="utf-8")
-
-    run.read_labels(sheet, "ann")
-
-    assert set(seen_by_sample(run).values()) == {"opened"}
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
@@ -213,19 +208,12 @@ def test_a_deleted_column_does_not_hide_that_evidence_was_shown(
 ) -> None:
     """The column `evidence` itself says so."""
     sheet = run.label(tmp_path / f"sheet.{ending}", show_evidence=True)
-    rows: list[dict[str, Any]] = []
-    if ending == "csv":
-        rows += sheet_cells(sheet)
-    else:
-        rows += [json.loads(line) for line in sheet.read_text(encoding="utf-8").splitlines()]
-    returned = tmp_path / "returned.jsonl"
-    lines = []
+    read = sheet_cells if ending == "csv" else stored_rows
+    rows = [{**row, "human": 1} for row in read(sheet)]
     for row in rows:
         del row["evidence_seen"]
-        lines.append(json.dumps({**row, "human": 1}))
-    returned.write_text("\n".join(lines), encoding="utf-8")
 
-    run.read_labels(returned, "ann")
+    run.read_labels(written(tmp_path / "returned.jsonl", *rows), "ann")
 
     assert seen_by_sample(run) == dict.fromkeys(CITIES, "shown")
 
@@ -266,8 +254,7 @@ def test_a_postponed_statement_remains_opened(run: Run) -> None:
     first = labelling.rows[0]["sample_id"]
     labelling.open_evidence()
     labelling.skip()
-    while labelling.rows:
-        labelling.answer(1)
+    answer_all(labelling)
 
     seen = seen_by_sample(run)
     assert seen.pop(first) == "opened"
@@ -290,8 +277,7 @@ def test_evidence_opened_before_an_answer_is_remembered(run: Run, is_undone: boo
 
     resumed = Labelling(run, "ann")
     assert resumed.labelled == 0
-    while resumed.rows:
-        resumed.answer(1)
+    answer_all(resumed)
 
     seen = seen_by_sample(run)
     assert seen.pop(first) == "opened"
@@ -304,9 +290,7 @@ def test_only_the_annotator_who_opened_it_has_seen_it(run: Run) -> None:
     labelling.remember_opened()
     assert list(seen_by_sample(run).values()) == ["shown"]
 
-    other = Labelling(run, "bob")
-    while other.rows:
-        other.answer(1)
+    answer_all(Labelling(run, "bob"))
 
     assert [row.evidence_seen for row in stored_labels(run.directory)[1:]] == [None] * len(CITIES)
 
@@ -327,11 +311,13 @@ def test_opened_evidence_is_no_label_and_spoils_no_plan(run: Run, tmp_path: Path
 
 
 def test_evidence_shown_at_once_marks_each_label(run: Run) -> None:
-    labelling = Labelling(run, "ann", show_evidence=True)
-    while labelling.rows:
-        labelling.answer(1)
+    answer_all(Labelling(run, "ann", show_evidence=True))
 
     assert set(seen_by_sample(run).values()) == {"shown"}
+    words = (
+        "closest sentences open for 4 of 4 labels (shown at once for 4): the judge agrees with 3"
+    )
+    assert words in printed_summary(run)
 
 
 # What is counted
@@ -349,9 +335,7 @@ def test_agreement_is_counted_with_and_without(run: Run) -> None:
     """The judge says 1, 1, 1, 0 and the annotator 1 to all; Linz and Regensburg were opened."""
     label_all(run, "ann", {"Linz", "Regensburg"})
 
-    assert read_evidence_use(run) == EvidenceUse(
-        open=2, open_agreeing=1, shown=0, closed=2, closed_agreeing=2
-    )
+    expect_use(run, open=2, open_agreeing=1, shown=0, closed=2, closed_agreeing=2)
 
 
 def test_labels_of_each_annotator_count(run: Run) -> None:
@@ -359,23 +343,19 @@ def test_labels_of_each_annotator_count(run: Run) -> None:
     label_all(run, "ann", set())
     label_all(run, "bob", set(CITIES), label=0)
 
-    assert read_evidence_use(run) == EvidenceUse(
-        open=4, open_agreeing=1, shown=0, closed=4, closed_agreeing=3
-    )
+    expect_use(run, open=4, open_agreeing=1, shown=0, closed=4, closed_agreeing=3)
 
 
 def test_a_later_label_replaces_the_one_with_evidence(run: Run, tmp_path: Path) -> None:
     label_all(run, "ann", set(CITIES))
-    assert read_evidence_use(run) is not None
-    sheet = tmp_path / "sheet.jsonl"
+    expect_use(run, open=4, closed=0)
     rows = []
     for row in stored_labels(run.directory):
         rows.append({"label_id": row.key, "text": row.text, "human": 0, "annotator": "ann"})
-    sheet.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
-    run.read_labels(sheet)
+    run.read_labels(written(tmp_path / "sheet.jsonl", *rows))
 
-    assert read_evidence_use(run) is None
+    assert corrected(run, METRIC).evidence_use is None
 
 
 def test_labels_taken_from_another_run_keep_it(run: Run, tmp_path: Path) -> None:
@@ -386,19 +366,16 @@ def test_labels_taken_from_another_run_keep_it(run: Run, tmp_path: Path) -> None
 
     other.read_labels(run.directory)
 
-    assert read_evidence_use(other) == EvidenceUse(
-        open=2, open_agreeing=2, shown=0, closed=2, closed_agreeing=2
-    )
+    expect_use(other, open=2, open_agreeing=2, shown=0, closed=2, closed_agreeing=2)
 
 
 def test_a_page_file_read_twice_changes_nothing(run: Run, tmp_path: Path) -> None:
-    page_file = tmp_path / "labels-ann.jsonl"
     rows = []
     for row in Labelling(run).rows_to_send():
         decision = {"human": 1, "annotator": "ann", "when": "2026-01-31T09:30:00Z"}
         named = {name: row[name] for name in ("label_id", "draw", "text", "planned")}
         rows.append({**named, **decision, "evidence_seen": "opened"})
-    page_file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    page_file = written(tmp_path / "labels-ann.jsonl", *rows)
 
     run.read_labels(page_file)
     content = (run.directory / LABELS).read_bytes()
@@ -409,49 +386,29 @@ def test_a_page_file_read_twice_changes_nothing(run: Run, tmp_path: Path) -> Non
     assert {row.way for row in stored_labels(run.directory)} == {"page"}
 
 
-def test_the_summary_states_it_once_and_only_if_used(run: Run) -> None:
+def printed_use(run: Run) -> Any:
+    return json.loads(printed("show", run, "--json"))["metrics"][METRIC]["corrected"][
+        "evidence_use"
+    ]
+
+
+def test_the_summary_states_it_once(run: Run) -> None:
     label_all(run, "ann", {"Linz"})
     table = printed_summary(run)
     assert table.count("closest sentences open for 1 of 4 labels") == 1
     assert "agrees with 1 of them, and with 2 of the other 3" in table
-    values = json.loads(printed("show", run, "--json"))["metrics"][METRIC]["corrected"][
-        "evidence_use"
-    ]
-    assert values == {
-        "open": 1,
-        "open_agreeing": 1,
-        "shown": 0,
-        "closed": 3,
-        "closed_agreeing": 2,
-    }
+    counts = {"open": 1, "open_agreeing": 1, "shown": 0, "closed": 3, "closed_agreeing": 2}
+    assert printed_use(run) == counts
 
 
-def test_nothing_is_said_without_use(run: Run) -> None:
+def test_no_view_says_anything_without_use(run: Run, tmp_path: Path) -> None:
     label_all(run, "ann", set())
+    run.certificate(tmp_path / "certificate.html")
 
     assert "evidence open" not in printed("show", run)
-    assert (
-        json.loads(printed("show", run, "--json"))["metrics"][METRIC]["corrected"]["evidence_use"]
-        is None
-    )
-
-
-@pytest.mark.parametrize(
-    ("use", "expected"),
-    [
-        (
-            EvidenceUse(open=2, open_agreeing=1, shown=0, closed=0, closed_agreeing=0),
-            "closest sentences open for 2 of 2 labels: the judge agrees with 1 of them",
-        ),
-        (
-            EvidenceUse(open=1, open_agreeing=1, shown=1, closed=9, closed_agreeing=8),
-            "closest sentences open for 1 of 10 labels (shown at once for 1): the judge agrees "
-            "with 1 of them, and with 8 of the other 9",
-        ),
-    ],
-)
-def test_the_line_in_words(use: EvidenceUse, expected: str) -> None:
-    assert use.in_words == expected
+    assert printed_use(run) is None
+    for page in (tmp_path / "certificate.html", run.report()):
+        assert "evidence open" not in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("language", get_args(Language))
@@ -460,7 +417,7 @@ def test_report_and_certificate_state_it(run: Run, tmp_path: Path, language: Lan
     label_all(run, "ann", {"Linz"})
     run.certificate(tmp_path / "certificate.html", language=language)
 
-    use = read_evidence_use(run)
+    use = corrected(run, METRIC).evidence_use
     assert use is not None
     certificate = PageReader((tmp_path / "certificate.html").read_text(encoding="utf-8")).text
     assert re.search(r"\b1\b\D+\b4\b\D+\b1\b\D+\b2\b\D+\b3\b", certificate)
@@ -469,24 +426,16 @@ def test_report_and_certificate_state_it(run: Run, tmp_path: Path, language: Lan
     assert " ".join(report.split()).count(use.in_words) == 1
 
 
-def test_pages_say_nothing_without_use(run: Run, tmp_path: Path) -> None:
-    label_all(run, "ann", set())
-    run.certificate(tmp_path / "certificate.html")
-
-    for page in (tmp_path / "certificate.html", run.report()):
-        assert "evidence open" not in page.read_text(encoding="utf-8")
-
-
 def test_old_labels_without_the_field_stay_readable(run: Run) -> None:
     label_all(run, "ann", set(CITIES))
     file = run.directory / LABELS
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    rows = stored_rows(file)
     for row in rows:
         del row["evidence_seen"]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    written(file, *rows)
 
     assert set(seen_by_sample(run).values()) == {None}
-    assert read_evidence_use(Run.open(run.directory)) is None
+    assert corrected(Run.open(run.directory), METRIC).evidence_use is None
 
 
 def test_the_page_contains_the_places_only(run: Run, tmp_path: Path) -> None:

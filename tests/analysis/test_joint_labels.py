@@ -19,6 +19,7 @@ from localjudge.report.comparison_views import change_remarks
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.stats.interval import Mean
+from tests.analysis.conftest import written
 from tests.conftest import OneJudge
 
 LABELS = "labels.jsonl"
@@ -76,6 +77,16 @@ def label_joint(
 
 def is_right(text: str) -> int:
     return int("wrong" not in text)
+
+
+def read_sheet_of(comparison: ComparisonDirectory, count: int) -> int:
+    """Label the statements of a sheet, which is a plan, and return how many labels were read."""
+    rows = Labelling(
+        join_statements(comparison), "ann", DrawingOptions(sample=count)
+    ).rows_to_send()
+    filled = [{**row, "human": is_right(row["text"]), "source_text": None} for row in rows]
+    sheet = written(comparison.path / "sheet.jsonl", *filled)
+    return RunPair.open(comparison.path).read_labels(sheet).new
 
 
 def two_systems(pairs: int) -> tuple[_Answers, _Answers]:
@@ -142,7 +153,6 @@ def test_labels_of_all_that_differs_give_the_difference_of_people(
     assert not any("Fact 0 " in row.text for row in stored_labels(comparison.path))
     found = change(comparison)
     assert found.difference == pytest.approx(-(10 / 2 + 10 / 3) / 40)
-    assert found.ci95 is not None
     low, high = found.ci95
     assert low < -(10 / 2 + 10 / 3) / 40 < high < 0
     assert (found.is_joint, found.labels, found.statements) == (True, 50, 50)
@@ -156,7 +166,6 @@ def test_some_labels_of_both_runs_decide_the_difference(
     label_joint(comparison, is_right, n=40)
     found = change(comparison)
     truth = -(30 / 2 + 30 / 3) / 120
-    assert found.ci95 is not None
     assert found.ci95[0] < truth < found.ci95[1] < 0
     assert found.labels < found.labelled + 1 <= 41
     moved = RunPair.open(comparison.path).comparison.metrics[METRIC]
@@ -164,20 +173,13 @@ def test_some_labels_of_both_runs_decide_the_difference(
 
 
 def test_the_sheet_does_not_say_whose_a_statement_is_and_is_read_back(
-    compared: Callable[..., ComparisonDirectory], tmp_path: Path
+    compared: Callable[..., ComparisonDirectory],
 ) -> None:
     comparison = compared(*two_systems(60))
-    source = join_statements(comparison)
-    rows = Labelling(source, "ann", DrawingOptions(sample=30)).rows_to_send()
+    rows = Labelling(join_statements(comparison), options=DrawingOptions(sample=30)).rows
     assert all("answer_" not in json.dumps(row, default=str) for row in rows)
-    sheet = tmp_path / "sheet.jsonl"
-    for row in rows:
-        row["human"] = is_right(row["text"])
-        row["source_text"] = None
-    sheet.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert RunPair.open(comparison.path).read_labels(sheet).new == 30
+    assert read_sheet_of(comparison, 30) == 30
     found = change(comparison)
-    assert found.ci95 is not None
     assert (found.labels, found.look) == (30, 30)  # a plan: all count, with an ordinary interval
     for run in (comparison.baseline_path, comparison.run_path):
         assert stored_labels(run) == []
@@ -226,8 +228,6 @@ def test_annotators_who_disagree_widen_the_interval(
         others.append(row.model_copy(update={"annotator": "bob", "human": human}))
     append_labels(comparison.path, others)
     together = change(comparison)
-    assert alone.ci95 is not None
-    assert together.ci95 is not None
     assert together.ci95[0] <= alone.ci95[0]
     assert alone.ci95[1] < together.ci95[1]
 
@@ -305,17 +305,6 @@ def test_a_statement_that_counts_the_same_in_both_leaves_no_means(
     assert (found.before, found.after) == (None, None)
 
 
-def read_sheet_of_20(comparison: ComparisonDirectory) -> None:
-    """Label the 20 statements of a sheet, which is a plan, and read it."""
-    source = join_statements(comparison)
-    rows = Labelling(source, "ann", DrawingOptions(sample=20)).rows_to_send()
-    for row in rows:
-        row["human"] = is_right(row["text"])
-    sheet = comparison.path / "sheet.jsonl"
-    sheet.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    RunPair.open(comparison.path).read_labels(sheet)
-
-
 def test_the_labels_that_would_decide_are_a_look_or_all(
     compared: Callable[..., ComparisonDirectory],
 ) -> None:
@@ -325,10 +314,9 @@ def test_the_labels_that_would_decide_are_a_look_or_all(
     old = [[f"Old {n} is {'wrong' if n % 10 < 2 else 'it'}."] for n in range(120)]
     new = [[f"New {n} is {'wrong' if n % 10 in (3, 5, 7) else 'it'}."] for n in range(120)]
     comparison = compared(old, new)
-    read_sheet_of_20(comparison)
+    read_sheet_of(comparison, 20)
     metric = RunPair.open(comparison.path).comparison.metrics[METRIC]
-    found = metric.corrected
-    assert found is not None
+    found: Any = metric.corrected
     assert (found.planned, found.labels) == (20, 20)
     # If all had labels: var(d) / n, where 0.8 x 0.2 + 0.7 x 0.3 = 0.37 is the variance of a pair.
     expected = 1.96 * (0.37 / 120) ** 0.5
@@ -353,14 +341,12 @@ def test_labels_between_two_looks_wait_and_the_missing_ones_reach_the_next(
     old = [[f"Old {n} is {'wrong' if n % 10 < 2 else 'it'}."] for n in range(120)]
     new = [[f"New {n} is {'wrong' if n % 10 in (3, 5) else 'it'}."] for n in range(120)]
     comparison = compared(old, new)
-    read_sheet_of_20(comparison)
+    read_sheet_of(comparison, 20)
     assert change(comparison).waiting is None
     label_joint(comparison, is_right, n=30)
     metric = RunPair.open(comparison.path).comparison.metrics[METRIC]
-    found = metric.corrected
-    assert found is not None
+    found: Any = metric.corrected
     assert (found.labels, found.labelled, found.next_look) == (20, 30, 40)
-    assert found.waiting is not None
     assert "10 more labels" in found.waiting
     assert "40" in found.waiting
     assert count_missing_labels(metric) in (10, 50, 130, 210)  # up to 40, 80, 160 or all labels

@@ -149,17 +149,6 @@ def test_a_slice_is_corrected_by_its_own_labels(departments: Callable[..., Run])
         assert mean.ci95 is not None
 
 
-def test_a_slice_with_labels_of_all_its_statements_has_their_mean(
-    departments: Callable[..., Run],
-) -> None:
-    run = label(departments(), label_text, by="department")
-    for value, mean in correct_slices(run).items():
-        names = {name for name, of in read_values(run).items() if of == value}
-        humans = [label_text(row.text) for row in run.verdicts if row.sample_id in names]
-        assert mean.mean == pytest.approx(sum(humans) / len(humans))
-        assert mean.next_look is None
-
-
 def test_a_statement_of_two_slices_counts_in_both(scripted_run: ScriptedRun) -> None:
     """Twelve samples of x and all twelve of y have the same unsupported sentence, twelve of x have
     supported ones.

@@ -47,23 +47,17 @@ def test_numbers_quoted_texts_and_ids_do_not_distinguish_reasons(tmp_path: Path)
     ]
 
 
+MAP = "fill it in, or name its column with --map {}=COLUMN"
+
+
 @pytest.mark.parametrize(
     ("reason", "advice"),
     [
-        ("there is no question", "fill it in, or name its column with --map user_input=COLUMN"),
-        (
-            "user_input is null and response is null",
-            "fill it in, or name its column with --map user_input=COLUMN",
-        ),
-        (
-            "reference_contexts is null",
-            "fill it in, or name its column with --map reference_contexts=COLUMN",
-        ),
-        (
-            "the reference has no sentence",
-            "fill it in, or name its column with --map reference=COLUMN",
-        ),
-        ("there is no response", "fill it in, or name its column with --map response=COLUMN"),
+        ("there is no question", MAP.format("user_input")),
+        ("user_input is null and response is null", MAP.format("user_input")),
+        ("reference_contexts is null", MAP.format("reference_contexts")),
+        ("the reference has no sentence", MAP.format("reference")),
+        ("there is no response", MAP.format("response")),
         (
             "retrieved_contexts has ids and no texts",
             "store the texts, too, or name their column with --map retrieved_contexts=COLUMN",

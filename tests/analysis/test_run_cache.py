@@ -1,10 +1,10 @@
 """Results of a run are computed once, and freed with it."""
 
 import gc
+from pathlib import Path
 from typing import Any
 
 import localjudge
-from localjudge.labels.run_labels import labelled_statements
 from localjudge.run_directory.run_record import RunRecord, cached_by_run
 from tests.analysis.conftest import label
 from tests.analysis.labelled_runs import METRIC
@@ -16,7 +16,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def test_the_folder_of_a_run_without_directory_is_deleted_with_the_run() -> None:
+def test_the_folder_of_a_run_without_directory_is_deleted_with_the_run(tmp_path: Path) -> None:
     """Reading labels and corrected means kept the run and its texts until the process ended."""
     engine = OneJudge({}, default=0.9)
     run = localjudge.evaluate(ROWS, out=False, engine=engine, metrics=[METRIC])
@@ -24,7 +24,8 @@ def test_the_folder_of_a_run_without_directory_is_deleted_with_the_run() -> None
     label(run, lambda _text: 1, n=20)
     assert run.labels is not None
     assert run[METRIC].corrected is not None
-    assert labelled_statements(run)
+    exported = run.export(tmp_path / "verdicts.jsonl", rows="verdicts")
+    assert '"ann"' in exported.read_text(encoding="utf-8")
     assert folder.exists()
     del run
     gc.collect()

@@ -18,7 +18,6 @@ from localjudge import Run, resources
 from localjudge.cli.start_folder import StartFolder
 from localjudge.config import read_config
 from localjudge.doctor.inventory import Inventory, ListedModel
-from localjudge.labels.run_labels import read_run_labels
 from localjudge.model_registry import registered
 from tests.cli.conftest import Call
 
@@ -170,7 +169,7 @@ def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
         "label runs/export/run --read labels-ann.jsonl",
         "report runs/export/run",
     ]
-    labels = read_run_labels(folder / "run")
+    labels = Run.open(folder / "run").labels
     assert labels
     assert labels.annotators == {"ann": 24}
     assert labels.corrected["faithfulness"].mean == pytest.approx(0.5)
@@ -389,7 +388,7 @@ def test_another_judge_begins_a_run_with_the_labels_of_the_first(call: Call) -> 
     code, printed, errors = call("start", "export.csv", "--judge", "judge.gguf")
     assert code == 0, errors
     assert read_config("runs/export/localjudge.toml").arguments["judge"] == str(copy.resolve())
-    labels = read_run_labels("runs/export/run-2")
+    labels = Run.open("runs/export/run-2").labels
     assert labels
     assert labels.annotators == {"ann": 24}
     assert "label runs/export/run-2 --read runs/export/run" in commands_in(printed)

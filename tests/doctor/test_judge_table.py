@@ -10,7 +10,6 @@ from localjudge import DataError, Run, ScriptedEngine
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.judge_figures import label_savings
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.judge_views import calibrations_view
 from localjudge.run_directory.calibration import Calibration, calibration_file
 from localjudge.run_directory.label_rows import append_labels, stored_labels
@@ -140,9 +139,8 @@ def test_judges_share_the_labels_of_all_runs_and_the_best_comes_first() -> None:
             second.held_out,
             second.savings,
         )
-    rows = stored_labels(poor.directory)
     for entry, run in zip(tables[0], (good, poor, deaf), strict=True):
-        corrected = read_run_labels(run, rows)
+        corrected = run.check(baseline=poor).labels
         assert corrected is not None
         mean = corrected.corrected["faithfulness"]
         assert entry.savings is not None
