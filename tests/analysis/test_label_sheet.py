@@ -256,24 +256,6 @@ def test_the_language_decides_the_separator(tmp_path: Path, language: Language, 
     assert [label.label_id for label in read_rows(path)] == [ID]
 
 
-def test_two_thousand_labels_come_back(tmp_path: Path) -> None:
-    path = tmp_path / "sheet.csv"
-    rows = [
-        sheet_row(
-            label_id=f"{number:032x}",
-            text=f"Größe {number}: =1;\n",
-            human=(1, 0, None)[number % 3],
-            annotator="Zoë",
-        )
-        for number in range(2_000)
-    ]
-    write_sheet(path, rows, instruction=INSTRUCTION)
-    labels = read_rows(path)
-    assert [(label.label_id, label.human, label.text, label.annotator) for label in labels] == [
-        (row["label_id"], row["human"], row["text"], row["annotator"]) for row in rows
-    ]
-
-
 def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -> None:
     """Excel omits empty cells at the end of some rows."""
     path = tmp_path / "sheet.csv"
