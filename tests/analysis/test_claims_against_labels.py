@@ -8,7 +8,6 @@ import pytest
 from command_line import printed, printed_lines
 
 from localjudge import Run
-from localjudge.analysis.slices import slices
 from localjudge.cli.gates import run_markdown
 from localjudge.labels.labelled_units import LabelCounts
 from localjudge.stats.agreement import mcnemar_test
@@ -88,46 +87,45 @@ def test_every_view_says_what_nineteen_labels_say(lenient_run: Callable[..., Run
     assert run[METRIC].headline.mean is None
 
 
-def test_a_slice_of_nine_samples_uses_all_its_labels(lenient_run: Callable[..., Run]) -> None:
-    """All 18 statements of nine samples say 0: mean 0, Clopper's and Pearson's limits of 0 of 9."""
-    run = lenient_run()
-    label(run, never, 80)
-    [decision] = run.check([f"{METRIC}[unit=ward]>=0.6"]).decisions
-    assert (decision.outcome, decision.value, decision.corrected) == ("fail", 0, True)
-    assert decision.ci95 == clopper_pearson(0, 9)
-    ward = next(part for part in slices(run, "unit").slices if part.value == "ward").corrected[
-        METRIC
-    ]
-    assert (ward.mean, ward.labels, ward.is_complete) == (0, 18, True)
+def sample_of(text: str) -> int:
+    return int(text.split()[4])
 
 
-def test_a_labelled_slice_is_decided_although_other_statements_were_passed_over(
+@pytest.mark.parametrize(
+    ("say", "outcome", "labels", "needed"),
+    [
+        (never, "fail", 18, None),
+        (lambda text: 0 if sample_of(text) < 9 else "?", "fail", 18, None),
+        (lambda text: "?" if text.startswith("Fact 1 of sample 3 ") else 0, "undecided", 17, 18),
+        (lambda text: "?" if sample_of(text) < 9 else 0, "undecided", 0, None),
+    ],
+    ids=["all labelled", "others passed over", "one missing", "none labelled"],
+)
+def test_a_slice_of_nine_samples_needs_all_its_labels(
     lenient_run: Callable[..., Run],
+    say: Callable[[str], Any],
+    outcome: str,
+    labels: int,
+    needed: int | None,
 ) -> None:
-    run = lenient_run()
-    label(run, lambda text: 0 if int(text.split()[4]) < 9 else "?", 80)
+    """Nine samples are too few for an interval by some of their 18 labels. If all say 0, the limits
+    are Clopper's and Pearson's of 0 of 9.
+    """
+    run = label(lenient_run(), say, 80)
     [decision] = run.check([f"{METRIC}[unit=ward]>=0.6"]).decisions
-    assert (decision.outcome, decision.value, decision.labels) == ("fail", 0, 18)
+    expect(decision, outcome=outcome, passed=False, labels=labels, labels_needed=needed)
+    if outcome == "fail":
+        expect(decision, value=0, ci95=clopper_pearson(0, 9), corrected=True)
+    else:
+        expect(decision, value=None, ci95=None, corrected=False)
 
 
-def test_a_slice_with_a_missing_label_decides_nothing(lenient_run: Callable[..., Run]) -> None:
-    """17 of 18 statements of nine samples have a label; the last is needed: nine are too few."""
+def test_a_slice_says_how_many_labels_it_lacks(lenient_run: Callable[..., Run]) -> None:
     run = lenient_run()
     label(run, lambda text: "?" if text.startswith("Fact 1 of sample 3 ") else 0, 80)
-    [decision] = run.check([f"{METRIC}[unit=ward]>=0.6"]).decisions
-    expect(decision, outcome="undecided", value=None, labels=17, labels_needed=18)
     shown = printed("show", run, "--by", "unit")
     assert "17 labels, 18 needed" in shown
     assert "0 of 17 labelled statements" in " ".join(shown.split())
-
-
-def test_a_slice_without_a_label_decides_nothing_in_a_labelled_run(
-    lenient_run: Callable[..., Run],
-) -> None:
-    run = lenient_run()
-    label(run, lambda text: "?" if int(text.split()[4]) < 9 else 0, 80)
-    [decision] = run.check([f"{METRIC}[unit=ward]>=0.6"]).decisions
-    expect(decision, outcome="undecided", passed=False, value=None, labels=0)
 
 
 def test_scores_that_stopped_a_run_do_not_hide_its_labels(lenient_run: Callable[..., Run]) -> None:
@@ -225,13 +223,7 @@ def test_skipped_statements_of_a_slice_leave_its_gate_undecided(
     """Four of the 18 statements of the ward are skipped, far less than a tenth of all."""
     run = lenient_run()
 
-    def say(text: str) -> Any:
-        sample = int(text.split()[4])
-        if sample < 4 and text.startswith("Fact 1 "):
-            return "?"
-        return 1
-
-    label(run, say, 80)
+    label(run, lambda text: "?" if sample_of(text) < 4 and text.startswith("Fact 1 ") else 1, 80)
     decisions = run.check([f"{METRIC}>=0.2", f"{METRIC}[unit=ward]>=0.2"]).decisions
     assert [decision.outcome for decision in decisions] == ["pass", "undecided"]
     assert not labels_of(run).is_incomplete

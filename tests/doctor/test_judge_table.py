@@ -21,6 +21,7 @@ from localjudge.stats.corrected import (
     strata_by_score,
 )
 from localjudge.stats.interval import LabelledScores
+from tests.analysis.conftest import expect
 
 LABELS = "labels.jsonl"
 STRATA = 5
@@ -81,17 +82,9 @@ def test_the_labels_of_a_run_measure_its_judge() -> None:
     [calibration] = localjudge.calibrate(run)
     assert (calibration.name, calibration.question) == ("scripted-attribution", "attribution")
     labels = calibration.labels
-    assert (labels.verdicts, labels.positives, labels.clusters, labels.weighted) == (
-        60,
-        24,
-        30,
-        False,
-    )
-    assert (labels.clustered_by, labels.file, labels.shape) == (
-        "the same sample",
-        str(Path("run", LABELS)),
-        "verdicts",
-    )
+    expect(labels, verdicts=60, positives=24, clusters=30, weighted=False)
+    file = str(Path("run", LABELS))
+    expect(labels, clustered_by="the same sample", file=file, shape="verdicts")
     pairs = [
         (row.p_yes or 0.0, human(row.text))
         for row in run.iter_verdicts()
@@ -134,11 +127,7 @@ def test_judges_share_the_labels_of_all_runs_and_the_best_comes_first() -> None:
         assert (table[0].labels.verdicts, table[0].labels.weighted) == (40, True)
         assert [calibration_file(entry.name).is_file() for entry in table] == [True, True, False]
     for first, second in zip(*tables, strict=True):
-        assert (first.figures, first.held_out, first.savings) == (
-            second.figures,
-            second.held_out,
-            second.savings,
-        )
+        expect(first, figures=second.figures, held_out=second.held_out, savings=second.savings)
     for entry, run in zip(tables[0], (good, poor, deaf), strict=True):
         corrected = run.check(baseline=poor).labels
         assert corrected is not None
@@ -211,13 +200,7 @@ def test_a_constant_judge_has_a_row_without_figures() -> None:
     assert [[str(cell) for cell in row[1:4]] for row in rows[1:]] == [["-"] * 3] * 2
     append_labels(same.directory, stored_labels(good.directory))
     [alone] = localjudge.calibrate(same, name="alone")
-    assert (alone.figures, alone.held_out, alone.threshold, alone.fit_for, alone.guesses) == (
-        {},
-        {},
-        0.5,
-        (),
-        True,
-    )
+    expect(alone, figures={}, held_out={}, threshold=0.5, fit_for=(), guesses=True)
     assert "better than guessing" in str(calibrations_view([alone])[-1].notes[-1])
     (good.directory / LABELS).unlink()
     label(good, metrics=["faithfulness"], says=lambda _text: 1)
