@@ -62,7 +62,9 @@ def open_job(
 
     A plan without questions opens no model, whatever judge is named.
     """
-    notes = NotedProgress(progress, planned.told)
+    notes = progress
+    if not isinstance(notes, NotedProgress):
+        notes = NotedProgress(progress)
     check_aims(planned, baseline)
     if out:
         refuse_unusable(Path(os.path.expanduser(out)))

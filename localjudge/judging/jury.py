@@ -38,8 +38,13 @@ from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import is_judged, list_tasks
 from localjudge.progress import Progress
-from localjudge.run_directory.identity import JudgeIdentity, JuryMember, find_registered_jury
-from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
+from localjudge.run_directory.identity import (
+    JudgeIdentity,
+    JuryMember,
+    card_of_jury,
+    find_registered_jury,
+)
+from localjudge.run_directory.jury import KINDS, combine_by_scales
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import Combination, JudgeCard, ScaleKind, VerdictRule
 from localjudge.words import option
@@ -94,12 +99,7 @@ class Jury:
         """Names, size and strictest caution of the judges, or the registered ones of a jury."""
         if self.is_single:
             return self.judges[0].card
-        cards = [judge.card.model_copy(update={"name": judge.name}) for judge in self.judges]
-        registered = self._find_registered()
-        caution = None
-        if registered is not None:
-            caution = registered.caution or None
-        return jury_card(cards, self.source, caution)
+        return card_of_jury(self._identify_judges([]), self.source)
 
     @property
     def announcement(self) -> str:
@@ -222,7 +222,7 @@ class Jury:
             combination = calibration.combination
         if combination is None and settings.weights:
             combination = Combination(settings.weights)
-        registered = self._find_registered()
+        registered = find_registered_jury(self.source, self._identify_judges([]).values())
         if combination is None and registered is not None and kind in registered.weights:
             weights = registered.weights[kind]
             # A judge with weight 0 is not asked
@@ -273,11 +273,6 @@ class Jury:
             if name in jury and jury[name].scales:
                 scales = jury[name].scales
                 self._scales[number] = {kind: scales[kind] for kind in KINDS if kind in scales}
-
-    def _find_registered(self) -> model_registry.RegisteredJury | None:
-        """Return the registered jury of this name, if its files and prompts are the registered."""
-        judges = self._identify_judges([]).values()
-        return find_registered_jury(self.source, judges)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from localjudge.dataset import load_pair
 from localjudge.dataset.paired_answers import PairedAnswers
 from localjudge.errors import InputError
+from localjudge.judging.data_report import NotedProgress
 from localjudge.judging.estimate import Estimate, estimate_job
 from localjudge.judging.job import Job, open_job
 from localjudge.judging.plan import Data, Plan, data_to_read, pair_directory
@@ -184,9 +185,9 @@ def _open_run(
     settings = planned.run.settings
     reuse = (*settings.reuse, str(directory.baseline_path))
     settings = settings.model_copy(update={"reuse": reuse})
-    told = frozenset(baseline.progress.notes)
-    run = planned.run._replace(settings=settings, told=told)
-    with open_job(run, out=directory.run_path, **how) as job:
+    run = planned.run._replace(settings=settings)
+    progress = NotedProgress(how.get("progress"), told=baseline.progress.notes)
+    with open_job(run, out=directory.run_path, **{**how, "progress": progress}) as job:
         job.progress.note(planned.note)
         if planned.warning:
             job.progress.warn(planned.warning)

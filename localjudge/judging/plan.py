@@ -81,7 +81,6 @@ class Plan(NamedTuple):
     stopped             why the run has no more samples than these, if it ended early
     drawn_from          the data from which these samples were drawn until the run ended
     max_cluster_size    as in `Sampling`, if scores ended the run
-    told                remarks that were shown for other samples of the same data
     """
 
     dataset: Dataset
@@ -97,7 +96,6 @@ class Plan(NamedTuple):
     stopped: str | None = None
     drawn_from: DataIdentity | None = None
     max_cluster_size: int | None = None
-    told: frozenset[str] = frozenset()
 
     def stopped_after(
         self, positions: Sequence[int], reason: str, max_cluster_size: int | None

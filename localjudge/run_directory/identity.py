@@ -26,7 +26,7 @@ from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import Metric, get_options
 from localjudge.resources import package_version
-from localjudge.run_directory.jury import NO_DECISIONS
+from localjudge.run_directory.jury import NO_DECISIONS, jury_card
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import NO_MODEL, Combination, JudgeCard, Record, VerdictRule
 
@@ -152,6 +152,16 @@ def find_registered_jury(
         if model is None or not is_asked_as_registered(model, judge.judge):
             return None
     return jury
+
+
+def card_of_jury(judges: Mapping[str, "JuryMember"], name: str | None) -> JudgeCard:
+    """Return the card of these judges, with the caution of the registered jury of this name."""
+    cards = [member.engine.card(judge, member.judge) for judge, member in judges.items()]
+    registered = find_registered_jury(name, judges.values())
+    caution = None
+    if registered is not None:
+        caution = registered.caution or None
+    return jury_card(cards, name, caution)
 
 
 class JuryMember(ManifestPart):

@@ -34,10 +34,9 @@ from localjudge.run_directory.environment import Environment
 from localjudge.run_directory.identity import (
     DataIdentity,
     JudgeIdentity,
-    find_registered_jury,
+    card_of_jury,
     signature,
 )
-from localjudge.run_directory.jury import jury_card
 from localjudge.types import JudgeCard, Record
 from localjudge.words import option
 
@@ -141,14 +140,7 @@ class Manifest(Record):
     @property
     def card(self) -> JudgeCard:
         if self.judge.jury:
-            judges = self.judge.jury
-            cards = [member.engine.card(name, member.judge) for name, member in judges.items()]
-            name = self.environment.judge
-            registered = find_registered_jury(name, judges.values())
-            caution = None
-            if registered is not None:
-                caution = registered.caution or None
-            return jury_card(cards, name, caution)
+            return card_of_jury(self.judge.jury, self.environment.judge)
         engine = self.judge.engine
         name = engine.model or Path(self.environment.judge or engine.engine).stem
         return engine.card(name, self.judge.judge)
