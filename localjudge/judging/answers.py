@@ -5,7 +5,7 @@
     RepeatedAnswers   the same, and the judge again
     NoAnswers         nowhere: the tasks that would be asked
 
-`evaluate` takes each of them, and `decide` makes the verdicts:
+`evaluate` takes each of them, and `Answers.decide` makes the verdicts:
 
     answers of a judge about the windows of a unit ──> its verdict ──┐
     ...                                                              ├──combination──> the jury's
@@ -76,7 +76,39 @@ class Answers:
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """Return the verdict of each task."""
         replies = self.replies(tasks)
-        return [decide(task, replies, self.judges, self.rule) for task in tasks]
+        return [self.decide(task, replies) for task in tasks]
+
+    def decide(self, task: TaskRef, replies: Replies) -> Verdict | NoAnswer:
+        """Return the verdict about a task by the judges that take part in its metric."""
+        parts: dict[str, Verdict | NoAnswer] = {}
+        for number in self.choose_judges(task.metric):
+            reply = replies.get(task.asked(number), ())
+            if isinstance(reply, Verdict | NoAnswer):
+                parts[self.judges[number]] = reply
+                continue
+            windows: list[tuple[Answer | NoAnswer, int | None]] = []
+            for window in reply:
+                if window.answer is not None:
+                    windows.append((window.answer, window.number))
+            if not windows or len(windows) < len(reply):
+                return NOT_YET
+            rule = self.rule.for_metric(task.metric)
+            parts[self.judges[number]] = decide_verdict(windows, rule)
+        if task.metric in self.rule.combinations:
+            return jury_verdict(parts, self.rule, task.metric)
+        (verdict,) = parts.values()
+        return verdict
+
+    def choose_judges(self, metric: str) -> list[int]:
+        """Return the numbers of the judges of a metric. In a jury, each of them has a weight."""
+        combination = self.rule.combinations.get(metric)
+        if combination is None:
+            return list(self.judges)
+        return [number for number, name in self.judges.items() if name in combination.weights]
+
+    def select_tasks(self, tasks: Sequence[TaskRef], judge: int) -> list[TaskRef]:
+        """Return the tasks of the metrics in which a judge takes part."""
+        return [task for task in tasks if judge in self.choose_judges(task.metric)]
 
 
 class StoredAnswers(Answers):
@@ -112,51 +144,6 @@ class NoAnswers(Answers):
         """Note the tasks."""
         self.tasks.extend(tasks)
         return [_NOT_ASKED] * len(tasks)
-
-
-def decide(
-    task: TaskRef, replies: Replies, judges: Mapping[int, str], rule: VerdictRule
-) -> Verdict | NoAnswer:
-    """Return the verdict about a task by the judges that take part in its metric.
-
-    `judges` are names by number.
-    """
-    parts: dict[str, Verdict | NoAnswer] = {}
-    for number in choose_judges(task.metric, judges, rule):
-        reply = replies.get(task.asked(number), ())
-        if isinstance(reply, Verdict | NoAnswer):
-            parts[judges[number]] = reply
-            continue
-        windows: list[tuple[Answer | NoAnswer, int | None]] = []
-        for window in reply:
-            if window.answer is not None:
-                windows.append((window.answer, window.number))
-        if not windows or len(windows) < len(reply):
-            return NOT_YET
-        parts[judges[number]] = decide_verdict(windows, rule.for_metric(task.metric))
-    if task.metric in rule.combinations:
-        return jury_verdict(parts, rule, task.metric)
-    (verdict,) = parts.values()
-    return verdict
-
-
-def choose_judges(metric: str, judges: Mapping[int, str], rule: VerdictRule) -> list[int]:
-    """Return the numbers of the judges that take part in a metric: of several, with a weight."""
-    combination = rule.combinations.get(metric)
-    if combination is None:
-        return list(judges)
-    return [number for number, name in judges.items() if name in combination.weights]
-
-
-def select_tasks(
-    tasks: Sequence[TaskRef], judge: int, judges: Mapping[int, str], rule: VerdictRule
-) -> list[TaskRef]:
-    """Return the tasks of the metrics in which a judge takes part."""
-    selected: list[TaskRef] = []
-    for task in tasks:
-        if judge in choose_judges(task.metric, judges, rule):
-            selected.append(task)
-    return selected
 
 
 def decide_verdict(

@@ -87,13 +87,15 @@ def open_job(
 class BegunRun:
     """A run in its locked directory, with the manifest of an earlier process, if any.
 
-    `finished` has the environment of an earlier process that finished the run.
+    `finished` has the environment of an earlier process that finished the run. `work_before` is
+    what the judges did before.
     """
 
     existing: Manifest | None
     stopping: Stopping | None
     sessions: list[Session]
     store: Store
+    work_before: EngineStats
     finished: dict[str, Any] = field(default_factory=dict)
 
     def update_session(self, **values: Any) -> None:
@@ -134,7 +136,6 @@ class Job:
                 if isinstance(source, OtherRun) and source.updates:
                     updated_versions[source.name] = source.versions
             begun.update_session(reused_versions=updated_versions)
-            work_before = self.jury.stats
             answers = answers_of_jury(self.jury, begun.store, self.plan, self.progress, earlier)
             if begun.stopping:
                 self._stop_early(begun.stopping, answers)
@@ -145,13 +146,13 @@ class Job:
             if not is_new_data:
                 summary = self._read_finished_summary()
             if summary is None:
-                summary, manifest = self._write_results(begun, answers, work_before)
+                summary, manifest = self._write_results(begun, answers)
             else:
-                self._finish_session(begun, answers, work_before)
+                self._finish_session(begun, answers)
                 manifest = self._manifest(begun)
                 write_manifest(self.path, manifest)
         run = RunRecord(self.path, summary, manifest)
-        self._report(run, answers.asked, self.jury.stats.since(work_before))
+        self._report(run, answers.asked, self.jury.stats.since(begun.work_before))
         return replace(run, notes=tuple(self.progress.notes))
 
     @contextmanager
@@ -183,7 +184,7 @@ class Job:
                 manifest = existing.with_environment(sessions=sessions)
             write_manifest(self.path, manifest)
             with closing(Store(self.path / STORE)) as store:
-                begun = BegunRun(existing, stopping, sessions, store)
+                begun = BegunRun(existing, stopping, sessions, store, self.jury.stats)
                 begun.update_session(**self._count_earlier_work(store))
                 yield begun
 
@@ -291,9 +292,7 @@ class Job:
             return None
         return summary
 
-    def _write_results(
-        self, begun: BegunRun, answers: ModelAnswers, work_before: EngineStats
-    ) -> tuple[Summary, Manifest]:
+    def _write_results(self, begun: BegunRun, answers: ModelAnswers) -> tuple[Summary, Manifest]:
         """Judge the samples, and write the result files, the summary and the manifest."""
         plan = self.plan
         samples = plan.dataset.samples
@@ -312,15 +311,13 @@ class Job:
                 results.add(evaluations, evidence)
             summary = totals.summary(self.signature, self.jury.card, plan.dataset.skipped)
             summary = summary.model_copy(update={"stopped": plan.stopped})
-            self._finish_session(begun, answers, work_before)
+            self._finish_session(begun, answers)
             manifest = results.finish(summary, self._manifest(begun))
         return summary, manifest
 
-    def _finish_session(
-        self, begun: BegunRun, answers: ModelAnswers, work_before: EngineStats
-    ) -> None:
+    def _finish_session(self, begun: BegunRun, answers: ModelAnswers) -> None:
         """Record the work of this process."""
-        work = self.jury.stats.since(work_before)
+        work = self.jury.stats.since(begun.work_before)
         begun.update_session(finished=now(), asked=answers.asked, effort=work.model_dump())
         reused = begun.store.reused_from()
         asked = begun.store.answer_count - sum(reused.values())

@@ -16,7 +16,6 @@ from localjudge.judging.answers import (
     EarlierAnswers,
     Replies,
     Reply,
-    select_tasks,
 )
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury
@@ -104,7 +103,7 @@ class ModelAnswers(Answers):
             judge = self._jury.open(number)
             self._wordings[number] = Wording(judge, self._sentences, self._language)
         wording = self._wordings[number]
-        selected = select_tasks(tasks, number, self.judges, self.rule)
+        selected = self.select_tasks(tasks, number)
         worded = wording.word(selected)
         replies: dict[AskedUnit, Reply] = {}
         windows_by_unit: dict[AskedUnit, list[AskedWindow]] = {}
@@ -230,7 +229,7 @@ class AnswersInTurns(ModelAnswers):
         """Expect questions of the later judges, too, and keep results without a question."""
         counts: list[int] = []
         for judge in (number, *self._later):
-            counts.append(len(select_tasks(tasks, judge, self.judges, self.rule)))
+            counts.append(len(self.select_tasks(tasks, judge)))
         self._expected.count_tasks(counts[0], sum(counts[1:]))
         replies = super()._ask(number, tasks)
         for unit, reply in replies.items():

@@ -12,7 +12,7 @@ Metrics use the stored answers, so that they ask the same questions as in the ru
 from collections.abc import Iterable, Sequence
 
 from localjudge.errors import InputError
-from localjudge.judging.answers import Replies, Reply, StoredAnswers, decide, select_tasks
+from localjudge.judging.answers import Replies, Reply, StoredAnswers
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury
 from localjudge.judging.questions import TaskRef, Wording, ask, digest, distinct
@@ -143,8 +143,8 @@ class RepeatedAnswers(StoredAnswers):
                 if not self._asked.isdisjoint(map(digest, keys)):
                     self.repeated += 1
                 if not self.changed.keys().isdisjoint(keys):
-                    before = decide(task, self._known, self.judges, self.rule)
-                    after = decide(task, self._change(units), self.judges, self.rule)
+                    before = self.decide(task, self._known)
+                    after = self.decide(task, self._change(units))
                     self.rows.append(_describe_change(task, before, after))
         else:
             self._repeat_questions(tasks, *self._asking)
@@ -152,7 +152,7 @@ class RepeatedAnswers(StoredAnswers):
 
     def _repeat_questions(self, tasks: Sequence[TaskRef], number: int, wording: Wording) -> None:
         """Compare the questions of one judge with the stored ones, and ask the drawn ones."""
-        selected = select_tasks(tasks, number, self.judges, self.rule)
+        selected = self.select_tasks(tasks, number)
         worded = wording.word(selected)
         questions = distinct(worded)
         stored = stored_answers(self.store, questions)

@@ -24,7 +24,7 @@ from localjudge.dataset.samples import (
     fingerprint,
 )
 from localjudge.errors import ChangedFile, LocaljudgeError, RunDirectoryError
-from localjudge.judging.answers import StoredAnswers, choose_judges
+from localjudge.judging.answers import StoredAnswers
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import find_evidence
 from localjudge.judging.plan import DataToRead
@@ -167,7 +167,7 @@ class _StoredVerdicts(StoredAnswers):
         """
         verdicts = super().verdicts(tasks)
         for index, task in enumerate(tasks):
-            judges = choose_judges(task.metric, self.judges, self.rule)
+            judges = self.choose_judges(task.metric)
             if all(task.asked(judge) in self.stored for judge in judges):
                 continue
             verdicts[index] = _NOT_THERE

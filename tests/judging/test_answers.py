@@ -2,7 +2,7 @@
 
 import pytest
 
-from localjudge.judging.answers import decide
+from localjudge.judging.answers import Answers
 from localjudge.judging.questions import TaskRef
 from localjudge.metrics import Attribution, Span, Unit, Verdict
 from localjudge.run_directory.store_reader import AskedWindow
@@ -13,7 +13,7 @@ TASK = TaskRef("1", "faithfulness", 0, Attribution(unit=UNIT, contexts=("It rain
 NAMES = {0: "a", 1: "b"}
 RULE = VerdictRule(0.5, 0.01)
 JURY = VerdictRule(0.5, 0.01, combinations={"faithfulness": Combination({"a": 1.0, "b": 1.0})})
-NOT_YET = decide(TASK, {}, {0: "a"}, RULE)
+NOT_YET = Answers({0: "a"}, RULE).decide(TASK, {})
 NO_CONTEXT = Verdict(label=0)
 TOO_LONG = NoAnswer(error="too long", valid_mass=0.1)
 Result = Verdict | NoAnswer
@@ -28,14 +28,14 @@ def window(
 
 def alone(*windows: AskedWindow, rule: VerdictRule = RULE) -> Result:
     """Return the verdict of one judge."""
-    return decide(TASK, {TASK.asked(0): windows}, {0: "a"}, rule)
+    return Answers({0: "a"}, rule).decide(TASK, {TASK.asked(0): windows})
 
 
 def jury(
     a: list[AskedWindow] | Result, b: list[AskedWindow] | Result, rule: VerdictRule = JURY
 ) -> Result:
     """Return the verdict of the judges a and b."""
-    return decide(TASK, {TASK.asked(0): a, TASK.asked(1): b}, NAMES, rule)
+    return Answers(NAMES, rule).decide(TASK, {TASK.asked(0): a, TASK.asked(1): b})
 
 
 @pytest.mark.parametrize(
