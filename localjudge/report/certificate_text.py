@@ -1,5 +1,6 @@
 """Sentences of the certificate in its language."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,12 @@ from localjudge.types import USES, JudgeCard
 from localjudge.words import percent, signed, signed_difference, three_digits
 
 Limits = tuple[float, float] | None
-
+_ROW = re.compile(r"row (\d+)")
+_STATES = {
+    "it cannot be read": "altered_place.unreadable",
+    "formatting": "altered_place.formatting",
+}
+"""What `localjudge.judging.verify_files` says of a file of results besides its rows and values."""
 
 LabelCheck = dict[str, str | bool]
 """What the last verification says about a file of labels.
@@ -46,12 +52,25 @@ def describe_samples(run: RunRecord, messages: Messages) -> str:
 
 def describe_alteration(alteration: Alteration, messages: Messages) -> str:
     """Return what was changed. The message of an error stays as it is."""
+    details = alteration.details
+    if alteration.reason == "results":
+        details = ", ".join(_translate_place(place, messages) for place in details.split(", "))
     sentence = messages.plain(
-        f"alteration.{alteration.reason}", file=alteration.file, details=alteration.details
+        f"alteration.{alteration.reason}", file=alteration.file, details=details
     )
     if alteration.side:
         return f"{alteration.side}: {sentence}"
     return sentence
+
+
+def _translate_place(place: str, messages: Messages) -> str:
+    """Return `row 3` or the state of a file in the language; the name of a value stays."""
+    row = _ROW.fullmatch(place)
+    if row:
+        return messages.plain("altered_place.row", row=row[1])
+    if place in _STATES:
+        return messages.plain(_STATES[place])
+    return place
 
 
 def translate_mean(name: str, mean: float | None, ci95: Limits, messages: Messages) -> str:

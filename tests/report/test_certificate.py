@@ -200,6 +200,37 @@ def test_a_german_certificate_says_in_german_what_was_altered(
     assert certificate.problems[0] not in page
 
 
+@pytest.mark.parametrize(
+    ("language", "row", "formatting"),
+    [
+        ("en", "row 2", "formatting"),
+        ("de", "Zeile 2", "Formatierung"),
+        ("fr", "ligne 2", "mise en forme"),
+        ("es", "fila 2", "formato"),
+    ],
+)
+def test_places_of_an_alteration_are_in_the_language(
+    run: Run, text: Text, language: Language, row: str, formatting: str
+) -> None:
+    """The checksums of the files are adapted. A value has its name in each language."""
+    scores = run.directory / "scores.jsonl"
+    first, second, *others = scores.read_text().splitlines(keepends=True)
+    scores.write_text("".join([first, f" {second}", *others]))
+    summary = run.directory / "summary.json"
+    content = summary.read_text()
+    values = json.loads(content)
+    changed = json.dumps({**values, "samples": values["samples"] + 1})
+    for written, place in ((f" {content}", formatting), (changed, "samples")):
+        summary.write_text(written)
+        manifest = json.loads((run.directory / "manifest.json").read_text())
+        for name in manifest["environment"]["files"]:
+            manifest["environment"]["files"][name] = sha256(run.directory / name)
+        (run.directory / "manifest.json").write_text(json.dumps(manifest))
+        page = text(Run.open(run.directory, check=False), language=language)
+        assert f"({row})" in page
+        assert f"({place})" in page
+
+
 @pytest.mark.parametrize("language", ["de", "fr", "es"])
 def test_certificates_are_whole_in_each_language(
     run: Run, text: Text, tmp_path: Path, language: Language
