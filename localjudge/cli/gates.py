@@ -23,6 +23,7 @@ from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import Gate, check_baseline, check_metrics, parse_gate
 from localjudge.cli.command import pick
+from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.report.comparison_views import comparison_view, gates_view
 from localjudge.report.summary_views import summary_view
@@ -119,6 +120,18 @@ def _describe_run(run: RunRecord, result: Check) -> dict[str, str]:
     if corrected:
         properties["corrected by labels"] = ", ".join(corrected)
     return properties
+
+
+def exit_code(*runs: RunRecord, passed: bool) -> ExitCode:
+    """Return the exit code of runs by their gates, then by their failed samples."""
+    if not passed:
+        return ExitCode.GATE_MISSED
+    for run in runs:
+        # Only failures that the user allowed explicitly count as done.
+        allowed = run.manifest.environment.settings.max_failed or 0
+        if run.summary.failed_beyond(allowed):
+            return ExitCode.SOME_FAILED
+    return ExitCode.DONE
 
 
 def gate_values(result: Check) -> dict[str, Any]:

@@ -181,7 +181,9 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         as_page = name == "page"
         count = write_labelling(file, labelling, language=options["language"], as_page=as_page)
     if as_json:
-        _print_files(files, count)
+        keys = {"out": "file", "page": "page"}
+        values = {keys[name]: str(file) for name, file in files.items()}
+        print_json({**values, "rows": count})
         return
     names = " and ".join(printable(str(file)) for file in files.values())
     line = f"{numbered(count, 'statement')} to label in {names}"
@@ -209,15 +211,6 @@ def _corrected_views(source: LabelSource, *, advice: bool = True) -> list[Table]
     comparison = compare(*runs, moved=0)
     step = next_step_of_comparison(comparison)
     return [*comparison_view(comparison), Table(notes=[f"next: {step}"])]
-
-
-def _print_files(files: Mapping[str, Path], count: int) -> None:
-    values: dict[str, Any] = {}
-    if "out" in files:
-        values["file"] = str(files["out"])
-    if "page" in files:
-        values["page"] = str(files["page"])
-    print_json({**values, "rows": count})
 
 
 def _check_files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:

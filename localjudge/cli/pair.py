@@ -8,7 +8,7 @@ from localjudge.analysis.check import Check
 from localjudge.analysis.compare import MOVED_SAMPLES, compare
 from localjudge.analysis.comparison import RunComparison
 from localjudge.cli.command import names_next_step, print_json, typed_arguments
-from localjudge.cli.gates import GateOptions, gate_values, gate_views
+from localjudge.cli.gates import GateOptions, exit_code, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.judging.pair import estimate_pair, judge_pair, plan_pair
@@ -81,17 +81,7 @@ def run_pair(
         print_json({**_values(directory, baseline, run, report), **gate_values(result)})
     else:
         show(*_views(directory, result, report))
-    if not result.passed:
-        return ExitCode.GATE_MISSED
-    if any(_has_failures(each) for each in (baseline, run)):
-        return ExitCode.SOME_FAILED
-    return ExitCode.DONE
-
-
-def _has_failures(run: RunRecord) -> bool:
-    """Return whether more samples failed than the user allowed explicitly."""
-    allowed = run.manifest.environment.settings.max_failed or 0
-    return bool(run.summary.failed_beyond(allowed))
+    return exit_code(baseline, run, passed=result.passed)
 
 
 def _values(
@@ -200,7 +190,7 @@ def _sample_tables(
 def verify_pair(
     comparison: ComparisonDirectory,
     verify: Callable[[Path], Verification],
-    exit_code: Callable[[Verification], ExitCode],
+    code_of: Callable[[Verification], ExitCode],
     *,
     as_json: bool,
 ) -> int:
@@ -213,12 +203,12 @@ def verify_pair(
         return result
 
     def accepts(result: Verification) -> bool:
-        return exit_code(result) == ExitCode.DONE
+        return code_of(result) == ExitCode.DONE
 
     runs = (comparison.baseline_path, comparison.run_path)
     verified = verify_both(comparison.path, *runs, verify_and_show, accepts)
     labels = verified.labels
-    codes = [exit_code(verified.baseline), exit_code(verified.run)]
+    codes = [code_of(verified.baseline), code_of(verified.run)]
     if labels.problems:
         codes.append(ExitCode.GATE_MISSED)
     worst = max(codes, key=_WORSE.index)

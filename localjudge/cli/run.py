@@ -20,7 +20,7 @@ from localjudge.cli.command import (
     typed_arguments,
     with_config,
 )
-from localjudge.cli.gates import GateOptions, gate_values, gate_views
+from localjudge.cli.gates import GateOptions, exit_code, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.cli.pair import refuse_beside_against, run_pair, verify_pair
 from localjudge.config import Config
@@ -153,13 +153,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
         print_json(_values(run, result, report))
     else:
         show(*_views(run, result, report, is_demo=options["demo"]))
-    if not result.passed:
-        return ExitCode.GATE_MISSED
-    # Only failures that the user allowed explicitly count as done.
-    allowed = run.manifest.environment.settings.max_failed or 0
-    if run.summary.failed_beyond(allowed):
-        return ExitCode.SOME_FAILED
-    return ExitCode.DONE
+    return exit_code(run, passed=result.passed)
 
 
 def _values(run: RunRecord, result: Check, report: Path | None) -> dict[str, Any]:
@@ -285,7 +279,7 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
             click.echo(printable(problem), err=True)
         return result
 
-    def exit_code(result: Verification) -> ExitCode:
+    def code_of(result: Verification) -> ExitCode:
         if result.not_stored and result.result != "different":
             return ExitCode.GO_ON_LATER
         if result.result not in _ACCEPTED[options["accept"]] or not result:
@@ -294,10 +288,10 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
 
     comparison = ComparisonDirectory.find(directory)
     if comparison is not None:
-        return verify_pair(comparison, verify, exit_code, as_json=as_json)
+        return verify_pair(comparison, verify, code_of, as_json=as_json)
     result = verify(directory)
     if as_json:
         print_json(result)
     else:
         show(verification_view(result))
-    return exit_code(result)
+    return code_of(result)

@@ -55,6 +55,8 @@ _QUESTIONS_OF_TWO = {
     "reference": _QUESTIONS["reference"],
     "id": _QUESTIONS["id"],
 }
+_MOST_COLUMNS = {_QUESTIONS[_CONTEXTS]: None, _QUESTIONS["response"]: 2}
+"""How many columns may answer a question, None for any number; other questions have one."""
 _NAME_WIDTH = 24
 _MIN_WIDTH = 60
 
@@ -79,22 +81,14 @@ def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str
         default: Sequence[str] = guesses[field]
         if field in known:
             default = known[field].split(",")
-        names = _ask_names(question, list(columns), mapping, default, most=_most_columns(question))
+        most = _MOST_COLUMNS.get(question, 1)
+        names = _ask_names(question, list(columns), mapping, default, most=most)
         if field == "response" and len(names) > 1:
             mapping[AGAINST], mapping[field] = names
             click.echo(printable(f"two systems: A is {names[0]}, B is {names[1]}"), err=True)
         elif names:
             mapping[field] = ",".join(names)
     return mapping
-
-
-def _most_columns(question: str) -> int | None:
-    """Return how many columns may answer a question, None for any number."""
-    if question == _QUESTIONS[_CONTEXTS]:
-        return None
-    if question == _QUESTIONS["response"]:
-        return 2
-    return 1
 
 
 def _guess_fields(columns: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -11,8 +11,7 @@ from localjudge.analysis.compare import compare
 from localjudge.analysis.slices import slices
 from localjudge.cli import options as cli
 from localjudge.cli.command import command, names_next_step, print_json, typed_arguments
-from localjudge.cli.gates import GateOptions, gate_values, gate_views
-from localjudge.cli.main import ExitCode
+from localjudge.cli.gates import GateOptions, exit_code, gate_values, gate_views
 from localjudge.cli.pair import name_sides, open_comparison, show_pair
 from localjudge.errors import InputError
 from localjudge.labels.run_labels import (
@@ -294,7 +293,10 @@ def report_command(
         )
     comparison = ComparisonDirectory.find(directory)
     if comparison is not None:
-        _refuse_second_baseline(comparison, typed)
+        if "baseline" in typed:
+            problem = f"{comparison.path} has its own baseline, {comparison.baseline}"
+            hint = f"omit --baseline, or name one run: {comparison.run_path}"
+            raise InputError(problem, hint=hint)
         typed["baseline"] = comparison.baseline_path
         directory = comparison.run_path
     gates = GateOptions(typed)
@@ -309,14 +311,7 @@ def report_command(
         show(Table(notes=[f"report {page}"]))  # localjudge start shows the difference at its end
     else:
         show(*gate_views(result, page))
-    return _exit_code(passed=result.passed)
-
-
-def _refuse_second_baseline(comparison: ComparisonDirectory, typed: Mapping[str, Any]) -> None:
-    if "baseline" in typed:
-        problem = f"{comparison.path} has its own baseline, {comparison.baseline}"
-        hint = f"omit --baseline, or name one run: {comparison.run_path}"
-        raise InputError(problem, hint=hint)
+    return exit_code(passed=result.passed)
 
 
 def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
@@ -355,13 +350,7 @@ def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
         if certificate.decisions:
             tables.append(gates_view(certificate.decisions))
         show(*tables)
-    return _exit_code(passed=certificate.passed)
-
-
-def _exit_code(*, passed: bool) -> ExitCode:
-    if passed:
-        return ExitCode.DONE
-    return ExitCode.GATE_MISSED
+    return exit_code(passed=certificate.passed)
 
 
 @command("export", "localjudge export runs/data-3f9a1c2e --format csv --out scores.csv")

@@ -240,13 +240,11 @@ def describe_score(score: ScoreRow) -> str:
 
 
 def explain_score(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
-    """Return the counts in the metric's words.
+    """Return the counts of a sample with a score in the metric's words.
 
     They are followed by the first unit that lowers a share, or the useful ranks.
     """
     detail = score.detail or ""
-    if score.status != "scored":
-        return detail
     counted = get_about(catalog.ours(score.metric)).counted
     if score.numerator is None or score.denominator is None:
         if counted and verdicts:

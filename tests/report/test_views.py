@@ -13,15 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from localjudge import Run, ScriptedEngine, evaluate
+from localjudge import Run, Sample, ScriptedEngine, evaluate
 from localjudge.cli.gates import run_markdown
 from localjudge.engine.prompts import require_room
 from localjudge.engine.scripted import unit_text
-from localjudge.metrics import Label, SampleError
+from localjudge.metrics import SampleError, Scored, Sentences, Steps
 from localjudge.model_registry import registered
-from localjudge.report.sample_views import explain_score
 from localjudge.report.terminal import Table, as_html, as_markdown, show
-from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.types import VerdictRequest
 from localjudge.words import printable
 from tests.doctor.scripted_judges import users_text
@@ -494,92 +492,67 @@ def test_sentences_by_contexts_are_a_matrix_and_by_many_contexts_a_list(tmp_path
     ]
 
 
-def score(metric: str, value: float | None, *fraction: int, **more: Any) -> ScoreRow:
-    status = more.get("status", "scored" if value is not None else "undefined")
-    numerator, denominator = fraction or (None, None)
-    return ScoreRow("a", metric, status, value, numerator, denominator, more.get("detail"))
+class Halves:
+    """A metric of another package, which has no words for the page."""
+
+    name = "halves"
+    version = 1
+    required_fields = frozenset({"response"})
+
+    def steps(self, _sample: Sample, _sentences: Sentences) -> Steps:
+        """Ask nothing."""
+        yield from ()
+        return Scored(value=0.5, numerator=1, denominator=2)
 
 
-def verdicts(metric: str, **labels: Label | None) -> list[VerdictRow]:
-    against = 0 if metric.startswith("matrix") else None
-    return [
-        VerdictRow(
-            "a",
-            metric,
-            "statement",
-            at,
-            "reference",
-            None,
-            0,
-            1,
-            text,
-            0.5,
-            label,
-            None,
-            None,
-            None,
-            against,
-        )
-        for at, (text, label) in enumerate(labels.items())
+EXPLAINED = {
+    ("ranks", "context_recall"): '1 of 2 attributed; not attributed: "Bad two."',
+    ("ranks", "faithfulness"): '1 of 4 attributed; not attributed: "Bad one." and 2 more',
+    ("ranks", "context_relevancy"): '3 of 4 needed; not needed: "Bad b."',
+    ("ranks", "context_precision"): "3 of 4 useful, at ranks 1, 3 and 4",
+    ("ranks", "matrix_recall@3"): "1 of 2 sentences of the reference supported by a context",
+    ("ranks", "recall@2(compare_by=id)"): "1 of 2 ground-truth documents retrieved",
+    ("ranks", "document_mrr"): "",
+    ("ranks", "halves"): "1 of 2",
+    ("first", "context_recall"): "2 of 2 attributed",
+    ("first", "context_precision"): "1 of 2 useful, at rank 1",
+    ("none", "context_recall"): "",
+    ("none", "context_precision"): "0 of 2 useful",
+    ("empty", "faithfulness"): '0 of 1 attributed; not attributed: "Bad one." (no context text)',
+    ("empty", "document_mrr"): "nothing was retrieved",
+}
+
+
+def test_each_score_is_explained_in_one_line(tmp_path: Path) -> None:
+    """Units are attributed if they are good. A sample without a score has a reason instead."""
+
+    def contexts(*names: str) -> list[dict[str, str]]:
+        return [{"id": name[-1], "text": f"{name}."} for name in names]
+
+    rows: list[dict[str, Any]] = [
+        {
+            "id": "ranks",
+            "retrieved_contexts": contexts("Good a", "Bad b", "Good c", "Good d"),
+            "reference": "Good one. Bad two.",
+            "response": "Bad one. Good two. Bad three. Bad four.",
+        },
+        {
+            "id": "first",
+            "retrieved_contexts": contexts("Good a", "Bad b"),
+            "reference": "Good one. Good two.",
+        },
+        {"id": "none", "retrieved_contexts": contexts("Bad a", "Bad b"), "reference": "."},
+        {"id": "empty", "retrieved_contexts": [], "reference": "Good one."},
     ]
-
-
-@pytest.mark.parametrize(
-    ("row", "labels", "line"),
-    [
-        (score("context_recall", 1.0, 2, 2), {"A": 1, "B": 1}, "2 of 2 attributed"),
-        (
-            score("context_recall", 0.5, 1, 2),
-            {"A": 1, "B": 0},
-            '1 of 2 attributed; not attributed: "B"',
-        ),
-        (
-            score("faithfulness", 0.25, 1, 4),
-            {"A": 0, "B": 1, "C": 0, "D": 0},
-            '1 of 4 attributed; not attributed: "A" and 2 more',
-        ),
-        (score("context_relevancy", 0.5, 1, 2), {"A": 0, "B": 1}, '1 of 2 needed; not needed: "A"'),
-        (
-            score("context_precision", 0.75),
-            {"A": 1, "B": 0, "C": 1, "D": 1},
-            "3 of 4 useful, at ranks 1, 3 and 4",
-        ),
-        (score("context_precision", 1.0), {"A": 1, "B": 0}, "1 of 2 useful, at rank 1"),
-        (score("context_precision", 0.0), {"A": 0, "B": 0}, "0 of 2 useful"),
-        (
-            score("matrix_recall@3", 0.5, 1, 2),
-            {"A": 1, "B": 0},
-            "1 of 2 sentences of the reference supported by a context",
-        ),
-        (
-            score("recall@2(compare_by=id)", 0.5, 1, 2, detail="x"),
-            {},
-            "1 of 2 ground-truth documents retrieved (x)",
-        ),
-        (score("a package's own", 0.5, 1, 2), {"A": 1, "B": 0}, "1 of 2"),
-        (
-            score("context_recall", 0.0, 0, 2, detail="no context"),
-            {},
-            "0 of 2 attributed (no context)",
-        ),
-        (score("document_mrr", 0.5), {}, ""),
-        (score("document_ndcg", 0.0, detail="nothing retrieved"), {}, "nothing retrieved"),
-        (
-            score("context_recall", None, detail="no sentence in the reference"),
-            {},
-            "no sentence in the reference",
-        ),
-        (
-            score("context_recall", None, status="failed", detail="it broke"),
-            {"A": 0, "B": None},
-            "it broke",
-        ),
-    ],
-)
-def test_each_score_is_explained_in_one_line(
-    row: ScoreRow, labels: dict[str, Label | None], line: str
-) -> None:
-    assert explain_score(row, verdicts(row.metric, **labels)) == line
+    others = {"response": "Bad one.", "reference_contexts": contexts("Good a", "Good x")}
+    data = [{"user_input": f"Why {row['id']}?", **others, **row} for row in rows]
+    metrics = dict.fromkeys(name for _, name in EXPLAINED if name != "halves")
+    engine = ScriptedEngine(lambda request: 0.9 if "Good" in unit_text(request) else 0.1)
+    run = evaluate(data, metrics=[*metrics, Halves()], engine=engine, out=tmp_path / "run")
+    page = PageReader(run.report().read_text(encoding="utf-8"))
+    samples = {sample["id"]: sample["metrics"] for sample in page.unpacked("details")}
+    shown = {(name, metric): samples[name][metric]["why"] for name, metric in EXPLAINED}
+    assert shown == EXPLAINED
 
 
 def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) -> None:
