@@ -164,30 +164,22 @@ class Survey:
         self._unread = {name: first_parts(name) for name in _FIELD_OF_LOOSE_NAME}
 
     def add(self, values: Mapping[str, Any]) -> None:
-        for name, value in values.items():
-            if not self.columns.get(name):
-                self.columns[name] = value is not None and value != ""
-        values = self._with_known_names(values)
-        for name, columns in list(self._unreached.items()):
-            if not columns.isdisjoint(values) and has_value(values, name):
-                self._reached.add(name)
-                del self._unreached[name]
-        for name, columns in list(self._unread.items()):
-            is_there = not columns.isdisjoint(values)
-            if is_there and _looks_like(_FIELD_OF_LOOSE_NAME[name], lookup(values, name)):
-                del self._unread[name]
-
-    def _with_known_names(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Add the known names of columns that are spelled in another way."""
-        others = {}
+        known = dict(values)
         for column, value in values.items():
+            if not self.columns.get(column):
+                self.columns[column] = value is not None and value != ""
             name = _KNOWN_SPELLINGS.get(_spelling(column), column)
             if name != column and name not in values:
                 self._spellings.setdefault(name, {})[column] = None
-                others[name] = value
-        if others:
-            return {**values, **others}
-        return values
+                known[name] = value
+        for name, columns in list(self._unreached.items()):
+            if not columns.isdisjoint(known) and has_value(known, name):
+                self._reached.add(name)
+                del self._unreached[name]
+        for name, columns in list(self._unread.items()):
+            is_there = not columns.isdisjoint(known)
+            if is_there and _looks_like(_FIELD_OF_LOOSE_NAME[name], lookup(known, name)):
+                del self._unread[name]
 
     def has(self, name: str) -> bool:
         return name in self.columns or name in self._reached

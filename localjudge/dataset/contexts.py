@@ -145,7 +145,10 @@ def _read_list(
     is_nested = len(values) == 1 and isinstance(values[0], list | tuple)
     if is_nested and not _is_titled_passage(values[0]):
         if _is_pair(values[0]):
-            _report_pair(values[0], field, report, column)
+            key_and_text = f"a key and its text: {_option_to_map(field, f'{column}.1')}"
+            two_texts = f"two texts: {_option_to_map(field, column.removesuffix('[]') + '.0')}"
+            begins = f"a pair that begins with {describe(values[0][0])}"
+            report(field, begins, f"{_EXPECTED} ({key_and_text}; {two_texts})")
             return None
         return read_contexts(values[0], field, report, column)
     contexts = []
@@ -169,17 +172,6 @@ def _is_pair(value: Sequence[Any]) -> bool:
     if isinstance(value, list) and (len(key.split()) != 1 or not key.isascii()):
         return False  # two texts
     return isinstance(content, Mapping) or (isinstance(content, str) and len(content.split()) > 1)
-
-
-def _report_pair(pair: Sequence[Any], field: str, report: Report, column: str) -> None:
-    content = f"{column}.1"
-    key_and_text = f"a key and its text: {_option_to_map(field, content)}"
-    two_texts = f"two texts: {_option_to_map(field, column.removesuffix('[]') + '.0')}"
-    report(
-        field,
-        f"a pair that begins with {describe(pair[0])}",
-        f"{_EXPECTED} ({key_and_text}; {two_texts})",
-    )
 
 
 def report_printed_documents(

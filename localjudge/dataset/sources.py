@@ -91,15 +91,13 @@ class OpenSource(NamedTuple):
         return detect_encoding(iter(lambda: stream.read(_BLOCK_BYTES), b""))
 
     def _checked_bytes(self) -> io.BufferedReader:
-        return io.BufferedReader(_CheckedStream(self.stream, self._refuse_hole), _HEAD_BYTES)
 
-    def _refuse_hole(self, data: bytes) -> None:
-        if len(data) >= _HOLE_BYTES and data.count(0) == len(data):
-            hint = "it is sparse or damaged: write it again"
-            raise DataError(
-                f"{self.name} contains {len(data):,} NUL bytes instead of text",
-                hint=hint,
-            )
+        def refuse_hole(data: bytes) -> None:
+            if len(data) >= _HOLE_BYTES and data.count(0) == len(data):
+                problem = f"{self.name} contains {len(data):,} NUL bytes instead of text"
+                raise DataError(problem, hint="it is sparse or damaged: write it again")
+
+        return io.BufferedReader(_CheckedStream(self.stream, refuse_hole), _HEAD_BYTES)
 
 
 class Source:

@@ -270,7 +270,17 @@ def read_criteria(criteria: object) -> tuple[Criterion, ...]:
         items = criteria
     by_name: dict[str, Criterion] = {}
     for item in items:
-        criterion = _read_one(item)
+        match item:
+            case Criterion():
+                criterion = item
+            case Mapping():
+                criterion = Criterion(**item)
+            case str() | Path():
+                criterion = read_criterion(item)
+            case _:
+                name = option_name("criteria")
+                problem = f"{name} must be TOML files or a localjudge.Criterion, got {item!r:.80}"
+                raise InputError(problem)
         if by_name.setdefault(criterion.name, criterion) != criterion:
             problem = f"two different criteria are called {criterion.name!r}"
             raise InputError(problem, hint="rename one of them")
@@ -302,20 +312,6 @@ def rubrics(metrics: Iterable[object]) -> frozenset[str]:
         if isinstance(metric, Criterion) and metric.levels:
             names.add(metric.name)
     return frozenset(names)
-
-
-def _read_one(item: object) -> Criterion:
-    match item:
-        case Criterion():
-            return item
-        case Mapping():
-            return Criterion(**item)
-        case str() | Path():
-            return read_criterion(item)
-        case _:
-            name = option_name("criteria")
-            problem = f"{name} must be TOML files or a localjudge.Criterion, got {item!r:.80}"
-            raise InputError(problem)
 
 
 def _listed(fields: Collection[str]) -> str:

@@ -159,12 +159,17 @@ def _ask_table(
 
 def noise_sensitivity() -> BuiltIn:
     """Share of the response's sentences that are wrong and supported by a relevant chunk."""
+
+    def formula(units: Sequence[Unit], values: Sequence[float]) -> float:
+        misled = _misled(units, values)
+        return fsum(misled) / len(misled)
+
     return BuiltIn(
         "noise_sensitivity",
         _ask_about_noise,
         version=2,
         lower_is_better=True,
-        formula=_noise,
+        formula=formula,
         required_fields=frozenset({"response", "reference", "retrieved_contexts"}),
         common_tasks=frozenset({"attribution"}),
         about=About(
@@ -195,11 +200,6 @@ def _ask_about_noise(sample: Sample, sentences: Sentences) -> Steps:
     verdicts = yield tasks
     misled = int(sum(_misled(units_of(tasks), labels_of(verdicts))))
     return Scored(value=misled / len(response), numerator=misled, denominator=len(response))
-
-
-def _noise(units: Sequence[Unit], values: Sequence[float]) -> float:
-    misled = _misled(units, values)
-    return fsum(misled) / len(misled)
 
 
 def _misled(units: Sequence[Unit], values: Sequence[float]) -> list[float]:

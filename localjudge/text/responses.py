@@ -52,6 +52,7 @@ _PAIR = re.compile(
     rf"<(?P<name>{_OTHER_NAMES})>(?:(?!</?(?P=name)>).)*</(?P=name)>(?=\s*[^\s<]|\s*<(?!/))",
     re.IGNORECASE | re.DOTALL,
 )
+"""A block with a name that is also used for other content."""
 _TOKEN = r"think(?:ing)?|thought"
 _ANSWER_PHRASE = r"here is my response:"
 # Each form of a tag, whose one group matches only in a closing tag.
@@ -271,7 +272,12 @@ def thinking_ranges(text: str) -> list[Range]:
     for match in _TAG.finditer(text):
         if is_process or not match["ends_process"]:
             tags.append(match)
-    ranges = _pairs(text)
+    ranges: list[Range] = []
+    code = code_ranges(text)
+    for match in _PAIR.finditer(text):
+        before = text[max(0, match.start() - _BEFORE) : match.start()]
+        if _ENDED.search(before) and not overlaps(code, *match.span()):
+            ranges.append(Range(*match.span()))
     tag = _next_tag(text, tags, 0)
     while tag is not None:
         if not _closes(tag):
@@ -283,17 +289,6 @@ def thinking_ranges(text: str) -> list[Range]:
         ranges.append(block)
         tag = _next_tag(text, tags, block.end)
     return merged(ranges)
-
-
-def _pairs(text: str) -> list[Range]:
-    """Return blocks with names that are also used for other content."""
-    code = code_ranges(text)
-    pairs = []
-    for match in _PAIR.finditer(text):
-        before = text[max(0, match.start() - _BEFORE) : match.start()]
-        if _ENDED.search(before) and not overlaps(code, *match.span()):
-            pairs.append(Range(*match.span()))
-    return pairs
 
 
 def _closes(tag: re.Match[str]) -> bool:
