@@ -87,19 +87,17 @@ def test_the_file_has_the_keys_of_the_verdicts(tmp_path: Path) -> None:
     )
 
 
-def test_an_unsupported_statement_names_the_closest_sentence(tmp_path: Path) -> None:
-    run = judged(tmp_path / "run", answer=lambda _: 0.1)
+@pytest.mark.parametrize(
+    ("answer", "failed"), [(0.1, 0), (NoAnswer(error="a logit is not a number"), 1)]
+)
+def test_an_unsupported_or_unanswered_statement_names_the_closest_sentence(
+    tmp_path: Path, answer: float | NoAnswer, failed: int
+) -> None:
+    run = judged(tmp_path / "run", answer=lambda _: answer)
 
     [[rises, *_], _] = by_metric(run, "faithfulness")
+    assert run["faithfulness"].failed == failed
     assert rises.text == RISES
-    assert not rises.supports
-
-
-def test_a_statement_without_a_verdict_has_no_support(tmp_path: Path) -> None:
-    run = judged(tmp_path / "run", answer=lambda _: NoAnswer(error="a logit is not a number"))
-
-    [[rises, *_], _] = by_metric(run, "faithfulness")
-    assert run["faithfulness"].failed == 1
     assert not rises.supports
 
 
@@ -153,24 +151,35 @@ def cited_rows(tmp_path: Path, contexts: list[Any], response: str) -> list[Evide
     return [verdict.evidence[0] for verdict in run.verdicts]
 
 
+def with_ids(first: str, second: str) -> list[Any]:
+    return [{"id": first, "text": ENDS}, {"id": second, "text": RISES}]
+
+
+BARE = [ENDS, "It is wide.", "It is old.", RISES]
+
+
 @pytest.mark.parametrize(
-    ("mark", "cites"),
+    ("contexts", "mark", "cites", "name"),
     [
-        (" [1]", ("1",)),
-        (" [doc1]", ("1",)),
-        (" [^1]", ("1",)),
-        (" [1, 9]", ("1", "9")),
-        (" [1-3]", ("1", "2", "3")),
-        (" [1][1]", ("1",)),
+        (BARE, "[1]", ("1",), "4"),
+        (BARE, "[doc1]", ("1",), "4"),
+        (BARE, "[^1]", ("1",), "4"),
+        (BARE, "[1, 9]", ("1", "9"), "4"),
+        (BARE, "[1-3]", ("1", "2", "3"), "4"),
+        (BARE, "[1][1]", ("1",), "4"),
+        (with_ids("rhine-7", "danube-3"), "[rhine-7]", ("rhine-7",), "danube-3"),
+        (with_ids("rhine", "danube"), "[1]", ("1",), "2"),
+        (with_ids("7", "1"), "[7]", ("7",), "1"),
     ],
 )
-def test_citations_have_the_numbers_of_the_response(
-    tmp_path: Path, mark: str, cites: tuple[str, ...]
+def test_evidence_in_the_last_context_names_what_is_cited_as_the_response_does(
+    tmp_path: Path, contexts: list[Any], mark: str, cites: tuple[str, ...], name: str
 ) -> None:
-    contexts = [ENDS, "It is wide.", "It is old.", RISES]
-    [row] = cited_rows(tmp_path, contexts, f"The Danube rises in the Black Forest{mark}.")
+    """By rank, also if contexts have ids. In the last case the ids look like ranks."""
+    [row] = cited_rows(tmp_path, contexts, f"The Danube rises in the Black Forest {mark}.")
 
-    assert (row.cited, row.cites, row.name) == (False, cites, "4")
+    assert (row.context, row.cited) == (len(contexts) - 1, False)
+    assert (row.cites, row.name) == (cites, name)
     assert row.supports
 
 
@@ -180,28 +189,6 @@ def test_a_sentence_without_a_citation_cites_nothing(tmp_path: Path) -> None:
 
     assert (rises.cited, rises.cites, rises.name) == (False, (), "2")
     assert (ends.cited, ends.cites, ends.name) == (True, ("1",), "1")
-
-
-def test_citations_by_id_have_the_ids(tmp_path: Path) -> None:
-    contexts = [{"id": "rhine-7", "text": ENDS}, {"id": "danube-3", "text": RISES}]
-    [row] = cited_rows(tmp_path, contexts, "The Danube rises in the Black Forest [rhine-7].")
-
-    assert (row.context, row.cites, row.name) == (1, ("rhine-7",), "danube-3")
-
-
-def test_citations_by_rank_have_ranks_although_contexts_have_ids(tmp_path: Path) -> None:
-    contexts = [{"id": "rhine", "text": ENDS}, {"id": "danube", "text": RISES}]
-    [row] = cited_rows(tmp_path, contexts, "The Danube rises in the Black Forest [1].")
-
-    assert (row.context, row.cites, row.name) == (1, ("1",), "2")
-
-
-def test_ids_that_look_like_ranks_are_the_names(tmp_path: Path) -> None:
-    """[7] is the first context, and the second one is cited as [1], not as [2]."""
-    contexts = [{"id": "7", "text": ENDS}, {"id": "1", "text": RISES}]
-    [row] = cited_rows(tmp_path, contexts, "The Danube rises in the Black Forest [7].")
-
-    assert (row.context, row.cited, row.cites, row.name) == (1, False, ("7",), "1")
 
 
 def test_metrics_without_citations_have_no_names(tmp_path: Path) -> None:
