@@ -26,8 +26,8 @@ from localjudge.judging.judges import JudgeName, default_judge
 from localjudge.judging.metric_choice import requested_names
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import checked
-from localjudge.labels.judge_comparison import calibrate_judges
-from localjudge.labels.labelled_runs import JudgeAnswers, LabelledQuestion, read_labelled_runs
+from localjudge.labels.judge_comparison import JudgeAnswers, LabelledQuestion, calibrate_judges
+from localjudge.labels.labelled_runs import read_labelled_runs
 from localjudge.labels.labelled_texts import LabelledText, hash_content, read_labelled_texts
 from localjudge.labels.units import verdicts_at
 from localjudge.metrics import catalog

@@ -3,6 +3,11 @@
     labels and probabilities ──> figures and threshold of each judge ──┐
                              ──> weights of juries, and their figures ─┴─> calibrations, ranked
 
+    key           label   judge A    judge B
+    statement 1   1       p = .81    p = .93
+    statement 2   0       p = .34    failed
+
+The key of a statement is the hash of its texts, or names its place in a run over labelled texts.
 All judges are measured on the same statements: each judge gave each of them a probability. Judges
 that are significantly better than guessing come first, by labels saved.
 
@@ -14,18 +19,20 @@ calibrated on the same folds, by a paired interval over clusters.
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from localjudge.errors import DataError
 from localjudge.labels.judge_figures import admit_by_labels, judge_figures
-from localjudge.labels.labelled_runs import JudgeAnswers, LabelledQuestion
 from localjudge.progress import Progress
-from localjudge.run_directory.calibration import Calibration, LabelsUsed
+from localjudge.run_directory.calibration import Calibration, LabelSavings, LabelsUsed
 from localjudge.run_directory.jury import jury_card, log_odds
+from localjudge.run_directory.result_rows import VerdictRow
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats import stacking
 from localjudge.stats.interval import Floats, LabelledScores
-from localjudge.types import Combination
+from localjudge.types import Combination, Label
 from localjudge.words import numbered, signed_difference
 
 Jury = tuple[int, ...]
@@ -34,6 +41,58 @@ _MAX_COMBINED_JUDGES = 4
 """Maximum number of judges for trying all combinations. Of more, all and each single one are."""
 _ANSWERING = ("engine", "judge")
 """Parts of a judge's identity that can change its answers."""
+
+
+class JudgeAnswers(NamedTuple):
+    """A judge's answers to the labelled statements.
+
+    `savings` are those in the corrected mean with most labels.
+    """
+
+    run: RunRecord
+    verdicts: Mapping[str, VerdictRow]
+    savings: LabelSavings | None = None
+
+    def probability(self, key: str) -> float | None:
+        """Return the probability of 1 for a statement, None if the judge gave none."""
+        verdict = self.verdicts.get(key)
+        if verdict is None:
+            return None
+        return verdict.p_yes
+
+
+class LabelledQuestion(NamedTuple):
+    """Labels of one question with each judge's answers.
+
+    `labels`, `weights` (numbers of statements that each label represents) and `clusters` have the
+    same keys. `labels_used` has fields of `LabelsUsed`.
+    """
+
+    name: str
+    labels: Mapping[str, Label]
+    weights: Mapping[str, float]
+    clusters: Mapping[str, str]
+    judges: Sequence[JudgeAnswers]
+    labels_used: Mapping[str, Any]
+    remarks: tuple[str, ...] = ()
+
+    def shared_keys(self) -> list[str]:
+        """Return the labelled statements with a probability by every judge.
+
+        Raises DataError without any.
+        """
+        keys = []
+        for key in self.labels:
+            if all(judge.probability(key) is not None for judge in self.judges):
+                keys.append(key)
+        if keys:
+            return keys
+        advice = "check its failures"
+        several = "several judges are measured on statements that all of them judged"
+        raise DataError(
+            f"the judge gave no labelled statement a probability in {self.judges[0].run.directory}",
+            hint=f"{advice}; {several}",
+        )
 
 
 def calibrate_judges(question: LabelledQuestion, progress: Progress) -> list[Calibration]:
