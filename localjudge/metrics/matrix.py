@@ -42,7 +42,7 @@ from localjudge.metrics.metric import (
     About,
     BuiltIn,
     Sentences,
-    Source,
+    StatementSource,
     Steps,
     attributions,
     chunks,
@@ -217,7 +217,7 @@ def _misled(units: Sequence[Unit], values: Sequence[float]) -> list[float]:
 
 def _against_each_chunk(
     sample: Sample,
-    source: Source,
+    source: StatementSource,
     statements: Sequence[Span | Statement],
     passages: Sequence[Unit],
 ) -> list[Attribution]:

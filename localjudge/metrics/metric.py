@@ -152,7 +152,8 @@ def name_with_option(base: str, option: str, value: str, *, default: str) -> str
     return f"{base}({option}={value})"
 
 
-Source = Literal["reference", "response"]
+StatementSource = Literal["reference", "response"]
+"""The text that a judged statement is from."""
 
 
 def prepared_response(sample: Sample, sentences: Sentences) -> PreparedResponse:
@@ -191,10 +192,10 @@ def chunks(sample: Sample) -> Iterator[Unit]:
 
 def attributions(
     sample: Sample,
-    source: Source,
+    source: StatementSource,
     statements: Sequence[Span | Statement],
     contexts: tuple[str, ...],
-    against: Source | int | None = None,
+    against: StatementSource | int | None = None,
 ) -> list[Attribution]:
     """Return one task for each sentence: can it be attributed to the contexts?"""
     tasks = []
@@ -207,8 +208,8 @@ def attributions(
 def statement_unit(
     statement: Span | Statement,
     index: int,
-    source: Source,
-    against: Source | int | None,
+    source: StatementSource,
+    against: StatementSource | int | None,
 ) -> Unit:
     if isinstance(statement, Span):
         span = statement
