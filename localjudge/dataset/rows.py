@@ -137,7 +137,7 @@ _PROGRAM_WORDS = {
 }  # fmt: skip
 _ANSWER_WORDS = {"None", "NA", "N/A", "n/a", "-"}
 """Words that a response may contain as an answer."""
-PLACEHOLDERS = _PROGRAM_WORDS | _ANSWER_WORDS
+_PLACEHOLDERS = _PROGRAM_WORDS | _ANSWER_WORDS
 """Placeholders of pandas, plus `-`, `NaT` and `\\N` (databases).
 
 Not "none", which may be an answer.
@@ -184,7 +184,7 @@ def is_nan(value: Any) -> bool:
 
 def is_placeholder(text: Any) -> bool:
     """Whether a cell of CSV contains a word for "no value"."""
-    return isinstance(text, str) and text.strip() in PLACEHOLDERS
+    return isinstance(text, str) and text.strip() in _PLACEHOLDERS
 
 
 def is_answer_word(text: Any) -> bool:
