@@ -12,14 +12,11 @@ import shutil
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.stats.interval import Mean
 
 if TYPE_CHECKING:  # tests without a browser run without the package
     from playwright.sync_api import Browser, Page, Playwright
@@ -116,38 +113,6 @@ def check_script(html: str) -> None:
     )
     assert script
     assert not [word for word in words if word in script]
-
-
-def corrected(**values: Any) -> CorrectedMean:
-    """Return a mean corrected by labels; without values, an uncorrectable one."""
-    return CorrectedMean(**{"labelled": values.get("labels", 0), **values})
-
-
-def labelled(
-    *, people: tuple[str, ...] = ("ann",), agreement: Any = None, **means: CorrectedMean
-) -> Any:
-    return SimpleNamespace(
-        corrected=means,
-        statements=50,
-        annotators=dict.fromkeys(people, 30),
-        agreement=agreement,
-        first="2026-11-20T09:00:00+00:00",
-        last="2026-11-22T10:00:00+00:00",
-        warnings=(),
-        is_incomplete=False,
-    )
-
-
-ENOUGH = corrected(
-    mean=0.687,
-    ci95=(0.592, 0.781),
-    labels=50,
-    labels_saved=31,
-    labels_alone=Mean(0.66, (0.51, 0.79), "", 50, 50),
-    right_on_ones=(31, 34),
-    right_on_zeros=(10, 16),
-    sensitivity=0.91,
-)
 
 
 def row(name: str, *sentences: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Needs Chromium, either the system's or the one named by LOCALJUDGE_TEST_CHROMIUM
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from command_line import printed, printed_lines
 from playwright.sync_api import Browser, Error, Page, expect
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.report.html_page import write_report
 from localjudge.words import printable, printable_lines
-from tests.report.conftest import ENOUGH, Open, corrected, labelled
+from tests.analysis.conftest import label
+from tests.report.conftest import Open
 
 pytestmark = pytest.mark.engine
 
@@ -42,7 +43,7 @@ def rows(count: int) -> list[dict[str, Any]]:
             "retrieved_contexts": [f"First of {number}. 😀 Second.", f"Needle {number}."],
             "reference": f"😀 It is {number}. It was {number}.",
             "response": f"Old {number}.",
-            "doc": f"document {number % 3}",
+            "doc": f"document {number % 14}",
         }
         for number in range(count)
     ]
@@ -72,16 +73,14 @@ def report(runs: tuple[Run, Run]) -> Path:
 
 @pytest.fixture(scope="module")
 def compared(runs: tuple[Run, Run]) -> Path:
+    """The report of the new run with enough labels for one metric, and too few for the other."""
     old, new = runs
-    checked = new.check(
-        ["context_recall>=0.9", "context_recall<=0.95", "context_recall.delta>=0"], baseline=old
-    )
-    labels = labelled(
-        context_recall=ENOUGH,
-        context_relevancy_chunk=corrected(labels=7, needed=12, minutes=4),
-    )
-    checked = checked.model_copy(update={"labels": labels})
-    return write_report(new, checked, old, new.directory / "compared.html", title="New", by="doc")
+    run = Run.open(shutil.copytree(new.directory, new.directory.with_name("labelled")))
+    for metric, count in (("context_recall", 50), ("context_relevancy_chunk", 7)):
+        label(run, lambda text: int("It is" in text), n=count, metrics=[metric])
+    gates = ["context_recall>=0.9", "context_recall<=0.95", "context_recall.delta>=0"]
+    page = run.directory / "compared.html"
+    return Run.open(run.directory).report(page, baseline=old, gates=gates, title="New", by="doc")
 
 
 def ids(page: Page) -> list[str]:
