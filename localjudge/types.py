@@ -374,11 +374,11 @@ class Verdict(Record):
     judges: dict[str, float] | None = None
 
 
-ScaleKind = Literal["attribution", "relevance", "answers"]
+ScaleKind = Literal["attribution", "relevance", "answers", "passages"]
 """Kind of question for which a judge has a scale, and a jury has weights.
 
-`answers` are the sentences of an answer, for a jury with a judge that has its own prompt for them;
-for other juries they count as relevance.
+Sentences of answers and whole passages are kinds for a jury with a judge that has a special prompt
+for them; for other juries they count as relevance.
 """
 MAX_WEIGHT = 1e6
 """Sums of larger weights could be infinite, or no number."""

@@ -11,7 +11,9 @@ pytestmark = pytest.mark.engine
 
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-MODELS = tomllib.loads((ROOT / "models" / "registry.toml").read_text(encoding="utf-8"))["model"]
+REGISTRY = tomllib.loads((ROOT / "models" / "registry.toml").read_text(encoding="utf-8"))
+MODELS = REGISTRY["model"]
+ADAPTERS = REGISTRY["adapter"]
 TEXTS = {".py", ".md", ".toml", ".json", ".txt", ""}
 BARE_NAME = re.compile(
     r"(?:pipx?3?|uv|uvx|poetry|pdm|conda)\s(?:[^\n.,;:&|]*\s)?['\"]?localjudge(?![\w./-])"
@@ -52,6 +54,7 @@ def test_every_grammar_and_bundled_model_is_shipped(shipped: dict[str, str]) -> 
     wanted |= {
         f"models/{model['file']}" for model in MODELS if "file" in model and "package" not in model
     }
+    wanted |= {f"models/{adapter['file']}" for adapter in ADAPTERS}
     assert wanted <= shipped.keys()
     assert all(
         (ROOT / source).is_file() and target == f"localjudge/{source}"

@@ -73,6 +73,8 @@ METRICS_OF_TASKS: Mapping[probing.ProbedTask, str] = {
     "answers": "answer_relevancy",
 }
 """A metric of each kind of question, whose weights a jury uses."""
+_METRIC_OF_PASSAGES = "context_relevancy_chunk"
+"""Asks whether a whole passage is relevant; some judges can answer that and not about sentences."""
 _SEVERITY: Sequence[Status] = ("ok", "warning", "failed")
 _OTHER_MINUTES = 3
 """Loading, the self-test, prompts and plain cases of a slow judge."""
@@ -198,15 +200,19 @@ class _Examiner:
         self, jury: Jury, answers: Mapping[str, Mapping[Task, Answer]]
     ) -> Iterator[CheckResult]:
         """Measure the judges' combined answers to the labelled items. `answers` are by source."""
-        metrics = [catalog.get(name) for name in METRICS_OF_TASKS.values()]
+        names = [*METRICS_OF_TASKS.values(), _METRIC_OF_PASSAGES]
+        metrics = [catalog.get(name) for name in names]
         able = [metric for metric in metrics if jury.judges_for(metric)]
         combinations = jury.rule_for(able, self.settings, self.progress).combinations
         by_member = {judge.name: answers[str(judge.source)] for judge in jury.judges}
         tasks = [task for task in probing.TASKS if METRICS_OF_TASKS[task] in combinations]
         together: dict[Task, Answer] = {}
         for task in tasks:
-            combination = combinations[METRICS_OF_TASKS[task]]
             for question in probing.list_questions(self.passages, [task]):
+                metric = METRICS_OF_TASKS[task]
+                if question.unit.kind == "chunk":
+                    metric = _METRIC_OF_PASSAGES
+                combination = combinations[metric]
                 given = {name: by_member[name].get(question) for name in combination.weights}
                 together |= _combine_answers(question, given, combination)
         figures = None
@@ -314,7 +320,11 @@ class _Examiner:
             return None
         self._begin("probes")
         self.passages = count
-        answers = judge.ask(probing.list_questions(count, tasks))
+        questions = probing.list_questions(count, tasks)
+        if "relevance" not in tasks:  # a jury may ask this judge about passages alone
+            others = probing.list_questions(count, ["relevance"])
+            questions += filter(judge.writer.has_words_for, others)
+        answers = judge.ask(questions)
         figures, checks = probing.measure_skills(count, why, answers, tasks)
         yield from checks
         return figures

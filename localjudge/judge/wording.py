@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from localjudge.errors import InputError, ModelError, SampleError
 from localjudge.judge.answer_grammars import load_grammar
-from localjudge.judge.profile import ANSWER_SENTENCE, PromptProfile, task_name
+from localjudge.judge.profile import PromptProfile, task_name
 from localjudge.judge.rendering import RoledNode, list_unshown, render
 from localjudge.types import (
     ChatEnds,
@@ -120,9 +120,9 @@ class PromptWriter:
         return self._profile.find_task(task_name(task)) is not None
 
     @property
-    def knows_answers(self) -> bool:
-        """Whether sentences of an answer have their own prompt."""
-        return ANSWER_SENTENCE in self._profile.tasks
+    def special_tasks(self) -> frozenset[str]:
+        """The tasks whose prompts are in the folder `special` of the profile."""
+        return frozenset(self._profile.special)
 
     def request(self, task: Task) -> VerdictRequest:
         """Return the request for a task.

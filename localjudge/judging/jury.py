@@ -245,8 +245,10 @@ class Jury:
         return combine_by_scales(scales)
 
     def _scale_kind(self, metric: Metric) -> ScaleKind:
-        knows_answers = any(judge.prompts.knows_answers for judge in self.judges)
-        return scale_kind(metric, knows_answers=knows_answers)
+        special: set[str] = set()
+        for judge in self.judges:
+            special |= judge.prompts.special_tasks
+        return scale_kind(metric, special)
 
     def _restrict(self, combination: Combination, metric: Metric) -> Combination:
         """Return the combination without judges that cannot answer the metric's questions.

@@ -7,7 +7,7 @@ in the registry. Others are measured once, and remembered in LOCALJUDGE_HOME/sca
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -34,17 +34,19 @@ _MIN_ANSWERS = 8
 _TIMED = 2
 """Items after which the time of the others is known."""
 _RELEVANCE = frozenset({"relevance_chunk", "relevance_sentence", "usefulness", ANSWER_SENTENCE})
+_SPECIAL: Mapping[str, ScaleKind] = {ANSWER_SENTENCE: "answers", "relevance_chunk": "passages"}
 
 
-def scale_kind(metric: Metric, *, knows_answers: bool) -> ScaleKind:
+def scale_kind(metric: Metric, special: Collection[str]) -> ScaleKind:
     """Return which scale a metric's questions have.
 
-    A metric that does not say what it asks counts as attribution. Sentences of answers have their
-    own only if a judge has a prompt for them (`knows_answers`).
+    A metric that does not say what it asks counts as attribution. `special` are the tasks for which
+    a judge has a special prompt.
     """
     tasks = list_tasks([metric])
-    if tasks == {ANSWER_SENTENCE} and knows_answers:
-        return "answers"
+    for task, kind in _SPECIAL.items():
+        if tasks == {task} and task in special:
+            return kind
     if tasks and tasks <= _RELEVANCE:
         return "relevance"
     return "attribution"
@@ -87,9 +89,12 @@ def _measure_scale(judge: SingleJudge, kind: ScaleKind, progress: Progress) -> f
     if kind == "answers":
         items = answer_probes()
     for probe in items:
-        is_statement = isinstance(probe.task, Attribution)
-        if is_statement == (kind == "attribution") and judge.prompts.has_words_for(probe.task):
-            tasks.append(probe.task)
+        task = probe.task
+        is_asked = isinstance(task, Attribution) == (kind == "attribution")
+        if kind == "passages" and task.unit.kind != "chunk":
+            is_asked = False
+        if is_asked and judge.prompts.has_words_for(task):
+            tasks.append(task)
     count = numbered(len(tasks), "bundled item")
     progress.note(
         f"measuring the scale of {judge.card.name} on {count} of {kind}, once on this machine",

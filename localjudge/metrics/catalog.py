@@ -198,13 +198,18 @@ def list_tasks(metrics: Sequence[Metric]) -> frozenset[str]:
 
 @cache
 def get_question(name: str) -> str:
-    """Return the task that a metric asks, or the metric's name if it asks several or none."""
+    """Return the task that a metric asks, or the metric's name if it asks several or none.
+
+    Stored labels and calibrations have it. They know a sentence of an answer as any sentence.
+    """
     metric = ours(name)
     if metric is None:
         return name
     tasks = tuple(list_tasks([metric]))
     if len(tasks) != 1:
         return name
+    if tasks[0] == "answer_sentence":
+        return "relevance_sentence"
     return tasks[0]
 
 

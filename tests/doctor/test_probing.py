@@ -386,12 +386,12 @@ def test_only_a_judge_that_knows_answers_is_recommended_for_answer_relevancy(
 
 
 def test_answers_are_asked_of_judges_with_prompts_for_sentences() -> None:
-    """The reader has a prompt for statements only."""
+    """The reader has no prompt for relevance, but one for sentences of answers."""
     tasks = {}
     for name in ("reader", "qwen3-reranker", "lexical"):
         tasks[name] = probing.find_probed_tasks(PromptWriter(prompts.load_profile(name)))
     assert tasks == {
-        "reader": ("attribution",),
+        "reader": ("attribution", "answers"),
         "qwen3-reranker": ("relevance", "answers"),
         "lexical": ("attribution", "relevance", "answers"),
     }

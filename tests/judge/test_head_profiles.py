@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge import InputError
+from localjudge import InputError, model_registry
 from localjudge.judge.profile import Head, ProfileFolder, load_profile
 from localjudge.judge.profile_choice import choose
 from localjudge.judge.wording import PromptWriter
@@ -31,7 +31,7 @@ def write_prompt(task: Attribution | Relevance | Usefulness) -> list[Piece]:
 
 
 def test_the_bundled_reader_is_asked_as_it_was_trained() -> None:
-    """As in training: `<s>` SHARE statement `</s>` text `</s>`, and only about attribution."""
+    """As in training: `<s>` SHARE statement `</s>` text `</s>`; nothing about passages."""
     attribution = Attribution(unit=unit("statement", "It rains."), contexts=("One.", " ", "Two."))
     assert write_prompt(attribution) == [
         Piece("<s>{share}", trusted=True),
@@ -46,6 +46,50 @@ def test_the_bundled_reader_is_asked_as_it_was_trained() -> None:
         "relevance_sentence",
         "usefulness",
     ]
+
+
+def test_the_bundled_reader_reads_a_sentence_of_an_answer_with_its_question() -> None:
+    """As in training: `<s>` SHARE `<mask>` `<mask>` question `</s>` sentence `</s>`."""
+    sentence = unit("sentence", "In 1936.").model_copy(update={"source": "response"})
+    task = Relevance(unit=sentence, user_input="When?", contexts=("In 1936. It is red.",))
+    assert write_prompt(task) == [
+        Piece("<s>{share}<mask><mask>", trusted=True),
+        Piece("When?", trusted=False),
+        Piece("</s>", trusted=True),
+        Piece("In 1936.", trusted=False),
+        Piece("</s>", trusted=True),
+    ]
+    reading = PromptWriter(load_profile("reader")).request(task).reading
+    assert reading is not None
+    file = model_registry.find("reader")
+    assert model_registry.find_adapter(reading.adapter, file.sha256).is_file()
+
+
+def test_the_bundled_reader_reads_a_passage_with_its_question() -> None:
+    """As in training: `<s>` SHARE `<mask>` question `</s>` passage `</s>`."""
+    task = Relevance(unit=unit("chunk", "It opened in 1936."), user_input="When?")
+    assert write_prompt(task) == [
+        Piece("<s>{share}<mask>", trusted=True),
+        Piece("When?", trusted=False),
+        Piece("</s>", trusted=True),
+        Piece("It opened in 1936.", trusted=False),
+        Piece("</s>", trusted=True),
+    ]
+
+
+@pytest.mark.parametrize("profile", ["lexical", "instruct", "qwen3-reranker"])
+def test_other_profiles_ask_about_a_sentence_of_an_answer_as_about_one_of_a_passage(
+    profile: str,
+) -> None:
+    writer = PromptWriter(load_profile(profile))
+    tasks = []
+    for source in ("response", "retrieved_contexts"):
+        sentence = unit("sentence", "In 1936.").model_copy(update={"source": source})
+        tasks.append(Relevance(unit=sentence, user_input="When?", contexts=("In 1936.",)))
+    of_answer, of_passage = writer.requests(tasks)
+    assert of_answer == of_passage
+    assert not writer.unsupported(["answer_sentence"])
+    assert writer.identity_for(["answer_sentence"]) == writer.identity
 
 
 def test_a_reading_is_part_of_the_question(tmp_path: Path) -> None:

@@ -174,6 +174,23 @@ def test_a_run_with_metrics_of_some_judges_only_has_no_alterations(
     assert run.verify().result == "bit-identical"
 
 
+def test_of_the_bundled_judges_the_reader_alone_answers_about_answers_and_passages(
+    home: Path, tmp_path: Path
+) -> None:
+    """The lexical judge has the weight 0 in the registry, so it is not asked."""
+    metrics = ["answer_relevancy", "context_relevancy_chunk"]
+    run = evaluate("bundled", tmp_path / "run", metrics=[*metrics, "context_relevancy"])
+    asked = {row["metric"]: set(row["judges"]) for row in verdicts(tmp_path / "run")}
+    assert asked.pop("context_relevancy") == {"lexical"}
+    assert asked == {metric: {"reader"} for metric in metrics}
+    alone = evaluate("reader", tmp_path / "alone", metrics=metrics)
+    for metric in metrics:
+        assert dict(run.manifest.judge.combinations[metric].weights) == {"reader": 1}
+        assert alone[metric].mean == run[metric].mean
+        assert alone[metric].expected == pytest.approx(run[metric].expected)
+    assert run.verify().result == "bit-identical"
+
+
 @pytest.mark.parametrize("other", ["lexical", ["lexical", "reader"]], ids=str)
 def test_other_judges_than_those_of_a_jury_cannot_verify_its_run(
     home: Path, small: str, tmp_path: Path, other: Any
