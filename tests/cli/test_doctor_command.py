@@ -206,7 +206,8 @@ def test_a_jury_is_examined_and_its_runs_carry_the_finding(
     assert of_jury["probes"]["figures"]["answered"] == 120
     uses = of_jury["admission"]["figures"]["uses"]
     assert set(uses) == {"attribution", "relevance", "answers"}
-    for metric in ("faithfulness", "context_relevancy", "answer_relevancy"):
+    by_the_reader = ("answer_relevancy", "context_relevancy_chunk")
+    for metric in ("faithfulness", "context_relevancy", *by_the_reader):
         run = localjudge.evaluate(
             ROWS, judge="bundled", metrics=metric, out=tmp_path / metric, progress=False
         )
