@@ -299,6 +299,7 @@ def test_the_profile_in_the_documentation_judges(make_model: ModelMaker, tmp_pat
         (Path(__file__).parents[2] / "docs" / "judges.md")
         .read_text(encoding="utf-8")
         .partition("### Classifiers")[2]
+        .partition("### Adapters")[0]
     )
     profile, attribution = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     folder = tmp_path / "nli"
