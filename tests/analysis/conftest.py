@@ -7,6 +7,7 @@ import pytest
 from second_opinion import second_opinion
 
 from localjudge import Run
+from localjudge.analysis.check import Check
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
@@ -73,7 +74,7 @@ def corrected(run: Run, metric: str = "context_recall") -> CorrectedMean:
     return labels_of(run).corrected[metric]
 
 
-def labels_of(run: Run) -> RunLabels:
+def labels_of(run: Run | Check) -> RunLabels:
     labels = run.labels
     assert labels is not None
     return labels

@@ -211,9 +211,9 @@ def _of_others(asked: Asked, rng: random.Random) -> Iterator[Reply]:
             yield Reply("answer_other", answers.framed(statement, question, about, rng), 0)
     if far:
         other, value = rng.choice(far)
-        statement = answers.answered_stem(other, value)
-        if statement:
-            yield Reply("answer_other", answers.framed(statement, question, about, rng), 0)
+        stem = answers.answered_stem(other, value)
+        if stem:
+            yield Reply("answer_other", answers.framed(stem, question, about, rng), 0)
         yield Reply("answer_other", answers.answer_with_question(value, other, rng), 0)
 
 
