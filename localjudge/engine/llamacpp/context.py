@@ -254,7 +254,9 @@ class Encoder:
         if adapter is not None:
             adapters[0] = self._adapters[adapter]
             count = 1
-        llama_cpp.llama_set_adapters_lora(self._context, adapters, count, (ctypes.c_float * 1)(1.0))
+        scales = (ctypes.c_float * 1)(1.0)
+        if llama_cpp.llama_set_adapters_lora(self._context, adapters, count, scales) != 0:
+            raise ModelError(f"llama.cpp could not evaluate with the adapter {adapter}")
         self._adapter = adapter
 
     def outputs(self, tokens: Sequence[int]) -> NDArray[np.float32]:
