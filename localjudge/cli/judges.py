@@ -19,7 +19,7 @@ from localjudge.cli.command import (
     with_config,
 )
 from localjudge.cli.main import ExitCode
-from localjudge.doctor.check_result import CheckResult
+from localjudge.doctor.checks import CheckResult
 from localjudge.doctor.examine import examine
 from localjudge.doctor.inventory import inventory
 from localjudge.errors import InputError

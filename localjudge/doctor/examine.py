@@ -20,8 +20,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from localjudge import model_registry
-from localjudge.doctor import machine, probing
-from localjudge.doctor.check_result import ADMISSION, CheckResult, Diagnosis, Status, failed
+from localjudge.doctor import probing
+from localjudge.doctor.checks import (
+    ADMISSION,
+    CheckResult,
+    Diagnosis,
+    Status,
+    check_gpu,
+    check_memory,
+    check_model,
+    check_packages,
+    check_prompts,
+    failed,
+)
 from localjudge.doctor.examinee import (
     INJECTION_SECONDS,
     Examinee,
@@ -159,14 +170,14 @@ class _Examiner:
             )
 
     def checks(self) -> Iterator[CheckResult]:
-        packages = machine.check_packages()
+        packages = check_packages()
         yield packages
         if packages.status != "failed":
             yield from self._check_judge()
 
     def checks_of_jury(self, names: Sequence[str]) -> Iterator[CheckResult]:
         """Examine each judge, and what they say together. A judge that cannot be asked ends it."""
-        packages = machine.check_packages()
+        packages = check_packages()
         yield packages
         if packages.status == "failed":
             return
@@ -247,7 +258,7 @@ class _Examiner:
 
     def _check_model(self, model: ModelFile) -> Iterator[CheckResult]:
         library, backends, uses_gpu = opening.engine_build()
-        yield machine.check_gpu(library, backends, self.settings.gpu_layers, uses_gpu=uses_gpu)
+        yield check_gpu(library, backends, self.settings.gpu_layers, uses_gpu=uses_gpu)
         metadata = opening.model_metadata(model)
         self.step = "prompts"
         profile, _ = self.settings.profile_for(model.profile, metadata)
@@ -260,8 +271,8 @@ class _Examiner:
             progress=self.progress,
         )
         with closing(engine):
-            yield machine.check_model(model, opening.model_facts(model.path), engine)
-            yield machine.check_memory(engine, free)
+            yield check_model(model, opening.model_facts(model.path), engine)
+            yield check_memory(engine, free)
             self._begin("prompts")
             writer = PromptWriter(profile, judges.find_chat_ends(profile, engine))
             cases = [*plain_cases(), *attacked_cases()]
@@ -271,7 +282,7 @@ class _Examiner:
             for case in cases:
                 tasks.append(case.task)
             requests = [writer.request(task) for task in tasks if writer.has_words_for(task)]
-            prompts = machine.check_prompts(engine, requests)
+            prompts = check_prompts(engine, requests)
             yield prompts
             if prompts.status != "failed":
                 yield from self._interview(engine, Examinee(writer, engine, self.progress))

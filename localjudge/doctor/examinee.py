@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from localjudge.doctor.check_result import ANOTHER_JUDGE, CheckResult, failed, warn_if, warning
+from localjudge.doctor.checks import ANOTHER_JUDGE, CheckResult, failed, warn_if, warning
 from localjudge.engine.protocol import Engine
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging.questions import answers_in_order

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from localjudge.doctor.check_result import (
+from localjudge.doctor.checks import (
     ADMISSION,
     ANOTHER_JUDGE,
     LABELS_INSTEAD,

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from localjudge.doctor.check_result import ADMISSION, CheckResult, Diagnosis
+from localjudge.doctor.checks import ADMISSION, CheckResult, Diagnosis
 from localjudge.doctor.inventory import Inventory, ListedJury, ListedModel
 from localjudge.labels.judge_figures import recommendation
 from localjudge.report.terminal import Table, number, safe_text

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from localjudge.doctor import machine
+from localjudge.doctor import checks
 from localjudge.doctor.examinee import plain_cases
 from localjudge.engine.protocol import InspectableEngine
 from localjudge.metrics import SampleError
@@ -22,8 +22,8 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
             return "1"
         raise PackageNotFoundError(package)
 
-    monkeypatch.setattr("localjudge.doctor.machine.version", version)
-    check = machine.check_packages()
+    monkeypatch.setattr("localjudge.doctor.checks.version", version)
+    check = checks.check_packages()
     assert (check.status, "llguidance is not installed" in check.finding) == ("failed", True)
 
 
@@ -39,7 +39,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_missing_gpu_is_a_warning(
     backends: tuple[str, ...], layers: int | None, uses_gpu: bool, status: str
 ) -> None:
-    check = machine.check_gpu("llama.cpp 1.0", backends, layers, uses_gpu=uses_gpu)
+    check = checks.check_gpu("llama.cpp 1.0", backends, layers, uses_gpu=uses_gpu)
     assert check.status == status
 
 
@@ -58,7 +58,7 @@ def test_a_model_that_takes_nearly_all_of_the_memory_is_a_warning(
     needed = int(need * GIB)
     free_bytes = None if free is None else free * GIB
     described = engine(memory_bytes=needed, identity={"gpu_layers": gpu_layers})
-    check = machine.check_memory(described, free_bytes)
+    check = checks.check_memory(described, free_bytes)
     assert (check.status, check.figures) == (
         status,
         {"needed_bytes": needed, "free_bytes": free_bytes},
@@ -86,7 +86,7 @@ def test_prompts_are_compared_with_their_decoded_tokens(
     read_back: Callable[[VerdictRequest], str | None], status: str, figure: dict[str, int]
 ) -> None:
     """Exact; one space lost; text that the model cannot represent; a vocabulary that folds text."""
-    check = machine.check_prompts(engine(read_back=read_back), REQUESTS)
+    check = checks.check_prompts(engine(read_back=read_back), REQUESTS)
     assert (check.status, check.figures) == (
         status,
         {"prompts": 16, "changed": 0, "refused": 0} | figure,

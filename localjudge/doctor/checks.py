@@ -1,22 +1,32 @@
-"""Check, without asking a judge: packages, GPU, the model file, its memory, its prompts."""
+"""Results of checks, and the checks that ask no judge: packages, GPU, file, memory, prompts.
+
+Imports no library that may be missing.
+"""
 
 import platform
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from localjudge import model_registry
-from localjudge.doctor.check_result import CheckResult, failed, ok, warn_if, warning
 from localjudge.engine import opening
 from localjudge.engine.protocol import Engine, InspectableEngine, ModelFacts
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge.answer_grammars import COMPILER
 from localjudge.model_registry import ModelFile
 from localjudge.text.segmenter import import_spacy
-from localjudge.types import VerdictRequest, readable
+from localjudge.types import Record, VerdictRequest, readable
 
+ADMISSION = "admission"
+ANOTHER_JUDGE = "name a larger or better trained model (--judge)"
+LABELS_INSTEAD = (
+    "; or label statements of a run: labels correct the mean of any judge (localjudge label)"
+)
+Status = Literal["ok", "warning", "failed"]
 _LIBRARIES = {**opening.ENGINE_LIBRARIES, COMPILER: COMPILER, "spacy": "spacy"}
 """Modules by package."""
 _GUESSED = "(guessed) "
@@ -25,6 +35,58 @@ _MAX_MEMORY_SHARE = 0.9
 """Largest share of the free memory for a model, which leaves room for data and other programs."""
 _SHORT_CONTEXT = 1024
 """Tokens below which most texts are judged in windows."""
+
+
+class CheckResult(Record):
+    """What a check found, with its numbers for programs.
+
+    `judge` names one of several judges, or the jury that they are.
+    """
+
+    name: str
+    status: Status
+    finding: str
+    advice: str | None = None
+    figures: dict[str, Any] = Field(default_factory=dict)
+    judge: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name, after that of one of several judges."""
+        if self.judge:
+            return f"{self.judge}: {self.name}"
+        return self.name
+
+
+class Diagnosis(Record):
+    """All results in order. `result` is the worst status, `not_made` lists skipped checks."""
+
+    schema_version: int = 1
+    judge: str
+    result: Status
+    checks: tuple[CheckResult, ...]
+    not_made: tuple[str, ...] = ()
+
+
+def ok(name: str, finding: str, /, **figures: Any) -> CheckResult:
+    return CheckResult(name=name, status="ok", finding=finding, figures=figures)
+
+
+def warning(name: str, finding: str, advice: str, /, **figures: Any) -> CheckResult:
+    return CheckResult(name=name, status="warning", finding=finding, advice=advice, figures=figures)
+
+
+def failed(name: str, finding: str, advice: str | None, /, **figures: Any) -> CheckResult:
+    return CheckResult(name=name, status="failed", finding=finding, advice=advice, figures=figures)
+
+
+def warn_if(
+    is_problem: bool, name: str, finding: str, advice: str, /, **figures: Any
+) -> CheckResult:
+    """Return a warning with advice if there is a problem, else `ok`."""
+    if is_problem:
+        return warning(name, finding, advice, **figures)
+    return ok(name, finding, **figures)
 
 
 def check_packages() -> CheckResult:
