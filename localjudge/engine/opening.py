@@ -111,16 +111,28 @@ def _describe(engine: InspectableEngine) -> dict[str, Any]:
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
-    from localjudge.engine.llamacpp.model_check import read_model_facts
+    """Return facts from a model file. Raises ModelError if it cannot judge."""
+    from localjudge.engine.llamacpp import gguf, memory
 
-    return read_model_facts(path, n_ctx)
+    model = gguf.read_model(path)
+    n_ctx = memory.context_for(model, n_ctx)
+    return ModelFacts(
+        quantisation=model.quantisation,
+        layers=model.size("block_count"),
+        width=model.size("embedding_length"),
+        trained_context=model.size("context_length"),
+        chat_template="tokenizer.chat_template" in model.keys,
+        n_ctx=n_ctx,
+        memory_bytes=memory.needed_bytes(model, n_ctx),
+        outputs=model.outputs,
+    )
 
 
 def can_judge(path: Path) -> bool:
-    from localjudge.engine.llamacpp.model_check import check
+    from localjudge.engine.llamacpp import gguf
 
     try:
-        check(path, words=False)
+        gguf.read_model(path, words=False)
     except (ModelError, OutOfResource):
         return False
     return True

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from localjudge import ModelError
 from localjudge.engine.llamacpp import gguf as header
-from localjudge.engine.llamacpp import memory, model_check
-from localjudge.engine.opening import find_model
+from localjudge.engine.llamacpp import memory
+from localjudge.engine.opening import find_model, model_facts
 from tests.local_models.conftest import gguf
 
 pytestmark = pytest.mark.engine
@@ -59,11 +59,11 @@ def test_the_header_gives_facts_without_opening_the_model(
     )
     rest = path.stat().st_size - path.read_bytes().index(b"output_norm.weight")
     assert rest - 20_000 < header.read(path).weight_bytes < rest
-    facts = model_check.read_model_facts(path, None)
+    facts = model_facts(path)
     assert str(facts.quantisation).startswith(quantisation)
     assert facts.chat_template == (template is not None)
     assert (facts.trained_context, facts.n_ctx) == (2048, 2048)
-    assert facts.memory_bytes == memory.needed_bytes(model_check.check(path), 2048)
+    assert facts.memory_bytes == memory.needed_bytes(header.read_model(path), 2048)
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -78,7 +78,7 @@ def test_a_damaged_header_is_a_localjudge_error_or_harmless(
     whole[start : start + 8] = data.draw(st.binary(min_size=0, max_size=8))
     path.write_bytes(bytes(whole[: data.draw(st.integers(0, len(whole)))]))
     with suppress(ModelError):
-        assert model_check.read_model_facts(path, None).memory_bytes >= 0
+        assert model_facts(path).memory_bytes >= 0
 
 
 @pytest.mark.parametrize(

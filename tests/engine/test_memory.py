@@ -11,7 +11,7 @@ import random_model
 
 from localjudge import OutOfResource
 from localjudge.engine import hardware
-from localjudge.engine.llamacpp import memory, model_check
+from localjudge.engine.llamacpp import gguf, memory
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
 from localjudge.types import readable
@@ -67,7 +67,7 @@ def test_the_estimate_matches_the_allocation(
     """Weights and cache within 5 %, compute buffers between 95 % and 150 %."""
     shape = random_model.Shape(width=256, heads=heads, layers=4, feed_forward=1024, context=8192)
     path = make_model(architecture, shape=shape).path
-    model = model_check.check(path)
+    model = gguf.read_model(path)
     weights, cache, working = allocated(path, n_ctx)
     assert model.weight_bytes == pytest.approx(weights, rel=0.05)
     assert memory.cache_bytes(model, n_ctx) == pytest.approx(cache, rel=0.05)
@@ -91,7 +91,7 @@ def test_the_estimate_of_a_classifier_matches_the_allocation(
         width=width, heads=heads, layers=2, feed_forward=feed_forward, context=n_ctx
     )
     path = make_model("bert", shape=shape, vocabulary="unigrams").path
-    model = model_check.check(path)
+    model = gguf.read_model(path)
     weights, cache, working = allocated(path, n_ctx, classifies=True)
     assert model.weight_bytes == pytest.approx(weights, rel=0.05)
     assert memory.cache_bytes(model, n_ctx) == cache == 0

@@ -13,7 +13,7 @@ from made_up_vocabulary import Typed
 
 from localjudge import InputError, ModelError, model_registry
 from localjudge.doctor.inventory import inventory
-from localjudge.engine.llamacpp import model_check
+from localjudge.engine.llamacpp import gguf
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
 from localjudge.judging.judges import open_judge
@@ -254,8 +254,8 @@ def test_a_model_in_several_files_loads_by_its_first(
     keys = {"split.count": 2, "split.tensors.count": count}
     copy_with(whole, first, {"split.no": 0, **keys}, slice(count // 2))
     copy_with(whole, second, {"split.no": 1, **keys}, slice(count // 2, None))
-    apart = model_check.check(first).weight_bytes
-    together = model_check.check(whole).weight_bytes
+    apart = gguf.read_model(first).weight_bytes
+    together = gguf.read_model(whole).weight_bytes
     assert apart == pytest.approx(together, abs=128)
     load(model_registry.find(str(first)), SETTINGS).close()
     second.write_bytes(second.read_bytes()[:-5000])

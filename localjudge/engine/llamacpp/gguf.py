@@ -1,9 +1,11 @@
-"""Read the header of a GGUF file.
+"""Read the header of a GGUF file, and check whether its model can judge.
 
     "GGUF" | version | tensor count, key count | key type value ... | name shape type offset ...
     | padding | tensor data
 
-Every length is checked against the file size, which the `gguf` package does not do.
+Every length is checked against the file size, which the `gguf` package does not do. llama.cpp loads
+some files that cannot predict the next token (adapters, embedding models), and their output is
+meaningless, so the header is checked before it opens the file.
 """
 
 import mmap
@@ -18,10 +20,12 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from localjudge.errors import RETRY_HINTS, ModelError, OutOfResource
+from localjudge.local_models import parts
 from localjudge.types import OUTPUTS_KEY, VOCABULARY_KEY
+from localjudge.words import numbered
 
 _MAGIC = b"GGUF"
-IDENTITY_KEYS = ("general.architecture", "general.basename", "general.name")
+_IDENTITY_KEYS = ("general.architecture", "general.basename", "general.name")
 _MAX_LIST_LENGTH = 1024
 _LABELS_ENDING = ".classifier.output_labels"
 _MAX_LABELS = 64
@@ -50,9 +54,26 @@ _NUMBERS = {
 }
 """Formats of numbers by the type of a key's value."""
 # Architectures of encoders, which judge if they have a classification head.
-ENCODERS = {
+_ENCODERS = {
     "bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2",
     "jina-bert-v3", "eurobert",
+}  # fmt: skip
+# Architectures of embedding models; of draft, diffusion, sound and image models, and
+# encoder-decoders.
+_CANNOT_JUDGE = {
+    "gemma-embedding", "llama-embed", "t5encoder",
+    "eagle3", "dflash", "gemma4-assistant", "dream", "llada", "llada-moe", "rnd1",
+    "wavtokenizer-dec", "qwen3tts", "pockettts", "clip", "t5",
+}  # fmt: skip
+_FIRST_OF_HEAD = "cls.weight"
+_LAST_OF_HEAD = "cls.output.weight"
+# llama.cpp's names of quantisation mixtures (`llama_ftype`).
+_FILE_TYPE_NAMES = {
+    0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K",
+    11: "Q3_K_S", 12: "Q3_K_M", 13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S",
+    17: "Q5_K_M", 18: "Q6_K", 19: "IQ2_XXS", 20: "IQ2_XS", 21: "Q2_K_S", 22: "IQ3_XS",
+    23: "IQ3_XXS", 24: "IQ1_S", 25: "IQ4_NL", 26: "IQ3_S", 27: "IQ3_M", 28: "IQ2_S", 29: "IQ2_M",
+    30: "IQ4_XS", 31: "IQ1_M", 32: "BF16", 36: "TQ1_0", 37: "TQ2_0", 38: "MXFP4_MOE",
 }  # fmt: skip
 
 
@@ -76,7 +97,7 @@ class Header(NamedTuple):
     @property
     def is_classifier(self) -> bool:
         """Whether an encoder's outputs are classes."""
-        return self.text("general.architecture") in ENCODERS and self.size("pooling_type") == _RANK
+        return self.text("general.architecture") in _ENCODERS and self.size("pooling_type") == _RANK
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -94,11 +115,16 @@ class Header(NamedTuple):
     @property
     def metadata(self) -> dict[str, str]:
         """Values that select a prompt profile."""
-        values = {key: self.text(key) for key in IDENTITY_KEYS}
+        values = {key: self.text(key) for key in _IDENTITY_KEYS}
         if self.outputs:
             values[OUTPUTS_KEY] = ",".join(self.outputs)
             values[VOCABULARY_KEY] = str(self.lengths.get("tokenizer.ggml.tokens", 0))
         return values
+
+    @property
+    def quantisation(self) -> str | None:
+        """Name of the mixture of quantisations, None if the file does not say."""
+        return _FILE_TYPE_NAMES.get(self.number("general.file_type", -1))
 
     def text(self, key: str) -> str:
         value = self.keys.get(key)
@@ -124,6 +150,31 @@ def read(path: Path, *, words: bool = True) -> Header:
     """
     with _opened(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return _Reader(path, data).header(words=words)
+
+
+def read_model(path: Path, *, words: bool = True) -> Header:
+    """Read the header of a model, which may be in several files.
+
+    Raises ModelError if it cannot judge.
+    """
+    headers = [read(part, words=words) for part in parts(path)]
+    head_tensors: dict[str, int] = {}
+    for header in headers:
+        head_tensors |= header.head_tensors
+    header = headers[0]._replace(
+        tensor_count=sum(header.tensor_count for header in headers),
+        weight_bytes=sum(header.weight_bytes for header in headers),
+        head_tensors=head_tensors,
+        finite_scores=all(header.finite_scores for header in headers),
+    )
+    problem = _find_file_problem(header, len(headers)) or _find_model_problem(header, words=words)
+    if problem is not None:
+        raise ModelError(
+            f"{path} {problem}",
+            hint="use a complete text-generation model (a chat or instruct model in GGUF format), "
+            "or a classifier",
+        )
+    return header
 
 
 def require_gguf(path: Path) -> None:
@@ -272,3 +323,60 @@ class _Reader:
 
     def _broken(self, what: str) -> NoReturn:
         raise ModelError(f"{self._path} is {what}", hint="download or copy the model again")
+
+
+def _find_file_problem(header: Header, file_count: int) -> str | None:
+    """Return why the files are not a whole model, or None."""
+    kind = header.text("general.type")
+    if kind == "adapter" or "adapter.type" in header.keys:
+        return "is not a model, but an adapter: merge it into its base"
+    if kind in ("mmproj", "imatrix", "vocab"):
+        return f"is not a model, but of type {kind}"
+    architecture = header.text("general.architecture")
+    if not architecture:
+        return "does not name its architecture"
+    count = header.number("split.count", 1)
+    if count != file_count:
+        return f"has {count} parts by its header, but {file_count} by its name: restore the names"
+    if not header.tensor_count:
+        return "contains a vocabulary but no weights"
+    return None
+
+
+def _find_model_problem(header: Header, *, words: bool) -> str | None:
+    """Return why a model cannot judge, or None."""
+    architecture = header.text("general.architecture")
+    is_causal = header.keys.get(f"{architecture}.attention.causal")
+    if architecture in _CANNOT_JUDGE:
+        return f"cannot judge: a {architecture} model does not write text word by word"
+    if architecture in _ENCODERS:
+        if not header.is_classifier:
+            return f"cannot judge: a {architecture} model without a classification head"
+        if words:
+            problem = _find_head_problem(header)
+            if problem is not None:
+                return problem
+    elif header.size("pooling_type") > 0 or is_causal is False:
+        return "cannot judge: it is an embedding or ranking model"
+    if header.text("tokenizer.ggml.model") in ("", "none", "no_vocab"):
+        return "contains no tokenizer"
+    return None
+
+
+def _find_head_problem(header: Header) -> str | None:
+    """Return why a classifier's outputs cannot be read, or None.
+
+    llama.cpp reads as many numbers as there are outputs, whatever the head's last tensor gives.
+    """
+    rows = header.head_tensors.get(_LAST_OF_HEAD)
+    if rows is None:
+        rows = header.head_tensors.get(_FIRST_OF_HEAD)  # a head of one tensor
+    if rows is None:
+        return "cannot judge: its classification head is missing"
+    count = len(header.outputs)
+    if rows != count:
+        outputs = numbered(count, "output")
+        return f"cannot judge: its classification head gives {rows:,} numbers for {outputs}"
+    if not header.finite_scores:
+        return "cannot judge: scores of its tokens are not finite numbers"
+    return None

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine import hardware
-from localjudge.engine.llamacpp import memory, model_check
-from localjudge.engine.llamacpp.gguf import Header
+from localjudge.engine.llamacpp import memory
+from localjudge.engine.llamacpp.gguf import Header, read_model
 from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model, usable_threads
 from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult, find_self_check
 from localjudge.engine.protocol import EngineSettings
@@ -75,7 +75,7 @@ def load(
 
     Raises ModelError if it cannot be used, OutOfResource for too little memory.
     """
-    header = model_check.check(file.path)
+    header = read_model(file.path)
     trained_context = header.size("context_length")
     n_ctx = memory.context_for(header, settings.n_ctx or file.n_ctx)
     if settings.n_ctx and settings.n_ctx > trained_context:
