@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from localjudge.doctor.checks import ANOTHER_JUDGE, CheckResult, failed, warn_if, warning
-from localjudge.engine.protocol import Engine
+from localjudge.engine.protocol import Engine, answers_in_order
 from localjudge.judge.wording import PromptWriter
-from localjudge.judging.questions import answers_in_order
 from localjudge.progress import Progress
 from localjudge.stats.distributions import binomial_cdf
 from localjudge.types import (

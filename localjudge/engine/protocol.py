@@ -3,11 +3,12 @@
     engine.answers([request, ...]) -> (index, Answer | NoAnswer), ...      in any order
 
 An answer is a pure function of `engine.identity` and its request, so it may be stored under both.
+`ask` is the only loop over the answers of an engine.
 `check_engine` (tests/engine/contract.py) tests an engine.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import (
     Annotated,
     Any,
@@ -15,6 +16,7 @@ from typing import (
     NamedTuple,
     Protocol,
     TypeGuard,
+    TypeVar,
     get_args,
     runtime_checkable,
 )
@@ -22,9 +24,11 @@ from typing import (
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticKnownError
 
+from localjudge.progress import Progress
 from localjudge.types import Answer, ChatEnds, NoAnswer, Record, VerdictRequest
 from localjudge.words import Setting
 
+_Key = TypeVar("_Key")
 _NOT_A_NUMBER: dict[type, Literal["int_type", "float_type", "bool_type"]] = {
     int: "int_type",
     float: "float_type",
@@ -228,3 +232,27 @@ class InspectableEngine(Engine, Protocol):
 
 def has_model_file(engine: Engine) -> TypeGuard[InspectableEngine]:
     return hasattr(engine, "metadata")
+
+
+def ask(
+    engine: Engine,
+    requests: Mapping[_Key, VerdictRequest],
+    progress: Progress,
+    on_answer: Callable[[_Key, Answer | NoAnswer], object] = lambda _key, _answer: None,
+) -> dict[_Key, Answer | NoAnswer]:
+    """Return the engine's answers by key. `on_answer` receives each as soon as it arrives."""
+    keys = list(requests)
+    answers: dict[_Key, Answer | NoAnswer] = {}
+    for index, answer in engine.answers(list(requests.values())):
+        answers[keys[index]] = answer
+        on_answer(keys[index], answer)
+        progress.advance()
+    return answers
+
+
+def answers_in_order(
+    engine: Engine, requests: Sequence[VerdictRequest], progress: Progress
+) -> list[Answer | NoAnswer]:
+    """Return the engine's answers in the order of the requests."""
+    answers = ask(engine, dict(enumerate(requests)), progress)
+    return [answers[index] for index in range(len(requests))]

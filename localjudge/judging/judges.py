@@ -1,24 +1,34 @@
-"""Open a judge: a model with its prompt profile and engine."""
+"""Open a judge: a model with its prompt profile and engine. Measure its scale.
 
+A scale says how far apart the log odds of a judge are on the bundled labelled items
+(`localjudge.run_directory.jury` says what it is for). It belongs to a judge and its prompts, never
+to the data of a run. Bundled judges have theirs in the registry. Others are measured once, and
+remembered in LOCALJUDGE_HOME/scales.
+"""
+
+import json
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from localjudge import model_registry
+from localjudge import model_registry, resources
 from localjudge.engine.opening import can_judge, find_model, model_metadata, open_engine
-from localjudge.engine.protocol import Engine, EngineStats, has_model_file
+from localjudge.engine.protocol import Engine, EngineStats, answers_in_order, has_model_file
 from localjudge.errors import InputError, LocaljudgeError, ModelError
 from localjudge.evidence import nearest
-from localjudge.judge.profile import PromptProfile
+from localjudge.judge.probes import answer_probes, probes
+from localjudge.judge.profile import ANSWER_SENTENCE, PromptProfile
 from localjudge.judge.profile_choice import ChosenProfile
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging.settings import RunSettings
 from localjudge.local_models import FoundModel, list_models
 from localjudge.metrics import Metric
-from localjudge.metrics.catalog import get_question
+from localjudge.metrics.catalog import get_question, list_tasks
 from localjudge.progress import Progress
 from localjudge.run_directory.differences import format_differences
 from localjudge.run_directory.identity import (
@@ -26,9 +36,12 @@ from localjudge.run_directory.identity import (
     EngineIdentity,
     JudgeIdentity,
     PromptsIdentity,
+    is_asked_as_registered,
 )
-from localjudge.types import NO_MODEL, ChatEnds, JudgeCard
-from localjudge.words import numbered, option
+from localjudge.run_directory.jury import KINDS, SMALLEST_SCALE, compute_scale
+from localjudge.run_directory.request_keys import canonical_sha256
+from localjudge.types import NO_MODEL, Answer, Attribution, ChatEnds, JudgeCard, ScaleKind, Task
+from localjudge.words import numbered, option, roughly
 
 BUNDLED_JUDGE = "bundled"
 """Registered name of the judge that comes with the package."""
@@ -36,6 +49,13 @@ JUDGE_VARIABLE = "LOCALJUDGE_JUDGE"
 """Environment variable with the judge of commands that name none."""
 JudgeName = str | Path
 """A registered name, the path of a GGUF file, or a name from `localjudge models`."""
+_PASSAGES = 8
+"""Passages of twelve items: 64 statements and 32 items of relevance."""
+_MIN_ANSWERS = 8
+_TIMED = 2
+"""Items after which the time of the others is known."""
+_RELEVANCE = frozenset({"relevance_chunk", "relevance_sentence", "usefulness", ANSWER_SENTENCE})
+_SPECIAL: Mapping[str, ScaleKind] = {ANSWER_SENTENCE: "answers", "relevance_chunk": "passages"}
 
 
 @dataclass(eq=False)
@@ -110,12 +130,6 @@ def open_judge(judge: str, settings: RunSettings, progress: Progress | None = No
         opened.source = file.source
         opened.undo = undo.pop_all()
     return opened
-
-
-def no_judge(value: object, problem: str) -> InputError:
-    example = option("judge", "model.gguf")
-    hint = f"use {example}; only localjudge.evaluate accepts an open judge"
-    return InputError(f"{problem}, got {value!r:.80}", hint=hint)
 
 
 def other_judges() -> str:
@@ -245,3 +259,103 @@ def announce_calibrations(
         if rounding:
             line += f"; made with different rounding:{format_differences(rounding)}"
         progress.note(line)
+
+
+def scale_kind(metric: Metric, judges: Iterable[SingleJudge]) -> ScaleKind:
+    """Return which scale a metric's questions have.
+
+    A metric that does not say what it asks counts as attribution. Some questions have a scale of
+    their own if a judge has a special prompt for them.
+    """
+    special: set[str] = set()
+    for judge in judges:
+        special |= judge.prompts.special_tasks
+    tasks = list_tasks([metric])
+    for task, kind in _SPECIAL.items():
+        if tasks == {task} and task in special:
+            return kind
+    if tasks and tasks <= _RELEVANCE:
+        return "relevance"
+    return "attribution"
+
+
+def find_scales(
+    engine: Mapping[str, Any],
+    prompts: PromptWriter,
+    kind: ScaleKind,
+    open_judge: Callable[[], SingleJudge],
+    progress: Progress,
+) -> Mapping[ScaleKind, float]:
+    """Return a judge's known scales, including this kind: registered, remembered, or measured now.
+
+    `engine` is the identity of its engine. Raises InputError if it gives too few answers.
+    """
+    identity = PromptsIdentity(**prompts.identity)
+    registered = model_registry.registered_as(str(engine.get("model_sha256")))
+    if registered is not None and registered.profile is not None:
+        has_scale = kind in registered.scales
+        if has_scale and is_asked_as_registered(registered, identity):
+            return registered.scales
+    checksum = engine.get("model_sha256")
+    file: Path | None = None
+    if checksum:
+        key = canonical_sha256({"model_sha256": checksum, "judge": identity.answering})
+        file = resources.state_directory() / "scales" / f"{key}.json"
+    scales = _read_scales(file)
+    if kind not in scales:
+        scales[kind] = _measure_scale(open_judge(), kind, progress)
+        if file is not None:
+            resources.remember(file, json.dumps(scales, sort_keys=True))
+    return scales
+
+
+def _measure_scale(judge: SingleJudge, kind: ScaleKind, progress: Progress) -> float:
+    """Ask a judge about the bundled items. Raises InputError if it gives too few answers."""
+    tasks: list[Task] = []
+    items = probes(_PASSAGES)
+    if kind == "answers":
+        items = answer_probes()
+    for probe in items:
+        task = probe.task
+        is_asked = isinstance(task, Attribution) == (kind == "attribution")
+        if kind == "passages" and task.unit.kind != "chunk":
+            is_asked = False
+        if is_asked and judge.prompts.has_words_for(task):
+            tasks.append(task)
+    count = numbered(len(tasks), "bundled item")
+    progress.note(
+        f"measuring the scale of {judge.card.name} on {count} of {kind}, once on this machine",
+    )
+    progress.expect(len(tasks))
+    requests = judge.prompts.requests(tasks)
+    first = requests[:_TIMED]
+    others = requests[_TIMED:]
+    started = monotonic()
+    answers = answers_in_order(judge.engine, first, progress)
+    if others:
+        seconds = (monotonic() - started) / len(first) * len(others)
+        progress.note(f"this takes {roughly(seconds)}")
+        answers += answers_in_order(judge.engine, others, progress)
+    probabilities = [answer.p_yes for answer in answers if isinstance(answer, Answer)]
+    if len(probabilities) < _MIN_ANSWERS:
+        problem = f"the judge {judge.card.name} answered {len(probabilities)} of {count} of {kind}"
+        hint = "omit this judge, or register it with its scale (docs/judges.md)"
+        raise InputError(f"{problem}, so it has no scale", hint=hint)
+    return compute_scale(probabilities)
+
+
+def _read_scales(file: Path | None) -> dict[ScaleKind, float]:
+    """Return the remembered scales, without invalid ones."""
+    if file is None:
+        return {}
+    try:
+        values = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    scales: dict[ScaleKind, float] = {}
+    if isinstance(values, dict):
+        for kind in KINDS:
+            scale = values.get(kind)
+            if isinstance(scale, float) and SMALLEST_SCALE <= scale < math.inf:
+                scales[kind] = scale
+    return scales

@@ -28,12 +28,12 @@ from localjudge.judging.judges import (
     SingleJudge,
     announce_calibrations,
     default_judge,
-    no_judge,
+    find_scales,
     open_judge,
     other_judges,
+    scale_kind,
     wrap_engine,
 )
-from localjudge.judging.scales import find_scales, scale_kind
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import is_judged, list_tasks
@@ -215,7 +215,7 @@ class Jury:
 
     def _combine(self, metric: Metric, settings: RunSettings, progress: Progress) -> Combination:
         """Return the weights of a calibration, an earlier run or the registry, else by scales."""
-        kind = self._scale_kind(metric)
+        kind = scale_kind(metric, self.judges)
         combination = None
         calibration = settings.calibration_for(metric.name)
         if calibration is not None:
@@ -243,12 +243,6 @@ class Jury:
                 )
             scales[judge.name] = self._scales[number][kind]
         return combine_by_scales(scales)
-
-    def _scale_kind(self, metric: Metric) -> ScaleKind:
-        special: set[str] = set()
-        for judge in self.judges:
-            special |= judge.prompts.special_tasks
-        return scale_kind(metric, special)
 
     def _restrict(self, combination: Combination, metric: Metric) -> Combination:
         """Return the combination without judges that cannot answer the metric's questions.
@@ -300,7 +294,11 @@ def use_jury(
             raise InputError("a cluster opens judges by name, and not an open engine", hint=hint)
         yield Jury([wrap_engine(engine, settings)], settings)
     else:
-        jury_name, names = _expand_jury(_list_names(judge))
+        names = _list_names(judge)
+        jury_name = None
+        if len(names) == 1 and names[0] in model_registry.registered_juries():
+            jury_name = names[0]
+            names = model_registry.expand_jury(jury_name)
         with joined(settings.ray), ExitStack() as undo:
             judges = _open_each(names, settings, progress, undo, keep_open=keep_open)
             jury = Jury(judges, settings, name=jury_name, keep_open=keep_open, progress=progress)
@@ -319,18 +317,12 @@ def _list_names(judge: JudgeNames | None) -> list[str]:
     elif isinstance(judge, Sequence):
         names = list(judge)
     if not names or not all(isinstance(name, str | Path) for name in names):
-        raise no_judge(judge, "a judge must be a name or a path, or several of them")
+        example = option("judge", "model.gguf")
+        raise InputError(
+            f"a judge must be a name or a path, or several of them, got {judge!r:.80}",
+            hint=f"use {example}; only localjudge.evaluate accepts an open judge",
+        )
     return [str(name) for name in names]
-
-
-def _expand_jury(names: list[str]) -> tuple[str | None, list[str]]:
-    """Return the name of a registered jury and its judges, or None and the same names."""
-    if len(names) > 1:
-        return None, names
-    jury = model_registry.registered_juries().get(names[0])
-    if jury is None:
-        return None, names
-    return jury.name, list(jury.judges)
 
 
 def _open_each(

@@ -8,7 +8,7 @@ questions, keys and windows as alone.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from localjudge.engine.protocol import Engine, count_workers
+from localjudge.engine.protocol import Engine, ask, count_workers
 from localjudge.judging.answers import (
     NOT_YET,
     AnswerMemory,
@@ -20,7 +20,7 @@ from localjudge.judging.answers import (
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury
 from localjudge.judging.plan import Plan
-from localjudge.judging.questions import TaskRef, Wording, ask, distinct
+from localjudge.judging.questions import TaskRef, Wording, distinct
 from localjudge.progress import Progress
 from localjudge.run_directory.request_keys import KeyedRequest
 from localjudge.run_directory.store import Store

@@ -1,32 +1,27 @@
 """Turn tasks into questions: requests for an engine, in windows if they are long, with their keys.
 
-    task ──profile──> request ──fits the context?──> one question
-      │                           └──no──> windows ──> a question for each
-      └──nearest sentences, if the profile says so──> request ──> one question
-
-`ask` is the only loop over the answers of an engine.
+task ──profile──> request ──fits the context?──> one question
+  │                           └──no──> windows ──> a question for each
+  └──nearest sentences, if the profile says so──> request ──> one question
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from localjudge import types
-from localjudge.engine.protocol import Engine
 from localjudge.errors import SampleError
 from localjudge.evidence.nearest import shared_finders, show_nearest
 from localjudge.judge.windows import Windows
 from localjudge.judging.judges import SingleJudge
 from localjudge.metrics import Sentences
-from localjudge.progress import Progress
 from localjudge.run_directory.request_keys import KeyedRequest, RequestKeys
 from localjudge.run_directory.store_reader import AskedUnit
-from localjudge.types import Answer, NoAnswer, Task, Verdict, VerdictRequest
+from localjudge.types import NoAnswer, Task, Verdict, VerdictRequest
 
 _DIGEST_BYTES = 16
 
-_Key = TypeVar("_Key")
 NO_CONTEXT = Verdict(label=0)
 """Verdict of a task about contexts without any text."""
 _ROOM_FOR_SPECIAL_TOKENS = 64
@@ -151,30 +146,6 @@ def _lacks_context(task: Task) -> bool:
     if not isinstance(task, types.Attribution | types.Sufficiency):
         return False
     return not any(map(str.strip, task.contexts))
-
-
-def ask(
-    engine: Engine,
-    requests: Mapping[_Key, VerdictRequest],
-    progress: Progress,
-    on_answer: Callable[[_Key, Answer | NoAnswer], object] = lambda _key, _answer: None,
-) -> dict[_Key, Answer | NoAnswer]:
-    """Return the engine's answers by key. `on_answer` receives each as soon as it arrives."""
-    keys = list(requests)
-    answers: dict[_Key, Answer | NoAnswer] = {}
-    for index, answer in engine.answers(list(requests.values())):
-        answers[keys[index]] = answer
-        on_answer(keys[index], answer)
-        progress.advance()
-    return answers
-
-
-def answers_in_order(
-    engine: Engine, requests: Sequence[VerdictRequest], progress: Progress
-) -> list[Answer | NoAnswer]:
-    """Return the engine's answers in the order of the requests."""
-    answers = ask(engine, dict(enumerate(requests)), progress)
-    return [answers[index] for index in range(len(requests))]
 
 
 def digest(key: str) -> bytes:

@@ -11,11 +11,12 @@ Metrics use the stored answers, so that they ask the same questions as in the ru
 
 from collections.abc import Iterable, Sequence
 
+from localjudge.engine.protocol import ask
 from localjudge.errors import InputError
 from localjudge.judging.answers import Replies, Reply, StoredAnswers
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury
-from localjudge.judging.questions import TaskRef, Wording, ask, digest, distinct
+from localjudge.judging.questions import TaskRef, Wording, digest, distinct
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.progress import Progress

@@ -11,7 +11,7 @@ from localjudge import InputError, ScriptedEngine, model_registry
 from localjudge.judge import profile as profiles
 from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter
-from localjudge.judging.scales import find_scales
+from localjudge.judging.judges import find_scales
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import (
     EngineIdentity,
