@@ -19,13 +19,9 @@ import click
 
 from localjudge import model_registry
 from localjudge.cli.start_folder import StartFolder
-from localjudge.dataset.paired_answers import AGAINST
-from localjudge.dataset.preview import (
-    guess_answers,
-    guess_columns,
-    preview_columns,
-    unused_evidence,
-)
+from localjudge.dataset.columns import guess_answers, guess_columns, unused_evidence
+from localjudge.dataset.dataset import AGAINST
+from localjudge.dataset.formats import preview_columns
 from localjudge.doctor.inventory import inventory
 from localjudge.engine.opening import find_model
 from localjudge.errors import DataError, InputError

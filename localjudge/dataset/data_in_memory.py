@@ -19,9 +19,14 @@ from localjudge.dataset.columns import ALIASES, KNOWN_NAMES, split_columns
 from localjudge.dataset.conversation import last_turn
 from localjudge.dataset.csv_file import check_column_names
 from localjudge.dataset.paths import MISSING, first_part, has_value, lookup, reaches_inside
-from localjudge.dataset.python_values import plain, read_fields
+from localjudge.dataset.python_values import (
+    BATCH_ROWS,
+    import_pyarrow,
+    list_rows,
+    plain,
+    read_fields,
+)
 from localjudge.dataset.rows import Place, Problem, RawRow, describe, is_nan, raw_row, shown
-from localjudge.dataset.table_files import BATCH_ROWS, import_pyarrow, list_rows
 from localjudge.errors import DataError, InputError
 from localjudge.types import Sample
 

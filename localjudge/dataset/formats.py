@@ -13,21 +13,43 @@ The content determines the format. The file extension decides if the content is 
 `data_in_memory` reads an object that contains all rows.
 """
 
+import io
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import PurePath
-from typing import Any, Literal, TextIO
+from typing import IO, Any, Literal, TextIO
 
-from localjudge.dataset.csv_file import read_csv
+from localjudge.dataset.csv_file import check_column_names, read_csv
 from localjudge.dataset.data_in_memory import expand, number_rows
-from localjudge.dataset.rows import BLANK, DECODER, ROW, Place, Problem, RawRow, raw_row, reason
-from localjudge.dataset.sources import TABLE_MARKS, OpenSource, Source
-from localjudge.dataset.table_files import read_table
+from localjudge.dataset.python_values import BATCH_ROWS, import_pyarrow, list_rows, plain
+from localjudge.dataset.rows import (
+    BLANK,
+    DECODER,
+    ROW,
+    Place,
+    Problem,
+    RawRow,
+    is_export,
+    raw_row,
+    reason,
+)
+from localjudge.dataset.sources import (
+    ALWAYS_UNPACKED,
+    ARROW_FILE,
+    PARQUET,
+    TABLE_MARKS,
+    OpenSource,
+    Source,
+    check_expansion,
+)
 from localjudge.errors import DataError
 
 _CSV = {".csv", ".tsv"}
 _LINES = {".jsonl", ".ndjson"}
+_PREVIEWED = 100
+"""Rows of each file that are previewed."""
 
 
 def read(
@@ -53,11 +75,31 @@ def read(
                 yield row
 
 
+def preview_columns(files: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns in order of appearance, each with its texts in the first rows of a file.
+
+    Empty values are left out. Raises DataError for a file that cannot be read.
+    """
+    columns: dict[str, list[str]] = {}
+    for file in files:
+        with closing(Source(file)) as source:
+            for row in islice(read(source, {}), _PREVIEWED):
+                if isinstance(row, RawRow):
+                    for name, value in row.values.items():
+                        texts = columns.setdefault(name, [])
+                        if value is None:
+                            continue
+                        text = " ".join(str(value).split())
+                        if text:
+                            texts.append(text)
+    return columns
+
+
 def _read_source(
     source: OpenSource, edited: bool, columns: Collection[str]
 ) -> Iterator[RawRow | Problem]:
     if source.head.startswith(TABLE_MARKS):
-        yield from read_table(source)
+        yield from _read_table(source)
         return
     head = source.head.decode(source.encoding, errors="ignore")
     kind = _choose_format(source.name, head)
@@ -129,3 +171,80 @@ def _read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
         yield from number_rows(value, Place(source))
     else:
         yield RawRow(Place(source, row=1), value, whole=True)
+
+
+def _read_table(source: OpenSource) -> Iterator[RawRow]:
+    """Yield the rows of a Parquet, Arrow or Feather file, or of an Arrow stream.
+
+    It may be damaged or hostile. Raises DataError if so, InputError without pyarrow.
+    """
+    stream: IO[bytes] = source.stream
+    if not stream.seekable():
+        stream = io.BytesIO(stream.read())
+    kind = "an Arrow file"
+    read_batches = _read_arrow
+    if stream.read(len(PARQUET)) == PARQUET:
+        kind = "a Parquet file"
+        read_batches = _read_parquet
+    pyarrow = import_pyarrow(f"{source.name} is {kind}")
+    size = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
+    try:
+        yield from _convert_rows(read_batches(stream, source.name, size), source.name, size)
+    # A damaged length may ask for any amount of memory.
+    except (pyarrow.ArrowException, MemoryError) as error:
+        raise DataError(
+            f"{source.name} cannot be read as {kind}: {error}",
+            hint="write it again",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{source.name} contains text that is not UTF-8: {error.reason}",
+            hint="write it again",
+        ) from error
+
+
+def _convert_rows(batches: Iterable[Any], source: str, size: int) -> Iterator[RawRow]:
+    """Yield the rows, one at a time, because many cells may share one large value."""
+    unpacked = 0
+    for number, row in enumerate(list_rows(batches, at_once=1), 1):
+        values = plain(row)
+        unpacked += 64 + len(repr(values))  # rows of nulls take no space in a file
+        check_expansion(source, size, unpacked)
+        yield RawRow(Place(source, row=number), values, literal=is_export(values))
+
+
+def _read_parquet(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
+    # Column sizes are not read, because pyarrow aborts on damaged ones.
+    from pyarrow import parquet  # type: ignore[import-untyped]
+
+    table = parquet.ParquetFile(stream)
+    check_column_names(table.schema_arrow.names, source)
+    largest = 0
+    for number in range(table.metadata.num_row_groups):
+        largest = max(largest, table.metadata.row_group(number).total_byte_size)
+    check_expansion(source, size, largest)
+    rows_at_once = max(16, min(BATCH_ROWS, ALWAYS_UNPACKED // (largest + 1)))
+    yield from table.iter_batches(rows_at_once)
+
+
+def _read_arrow(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
+    from pyarrow import ipc
+
+    if stream.read(len(ARROW_FILE)) == ARROW_FILE:
+        file = ipc.open_file(stream)
+        batches = map(file.get_batch, range(file.num_record_batches))
+    else:
+        stream.seek(0)
+        batches = file = ipc.open_stream(stream)
+    check_column_names(file.schema.names, source)
+    for batch in batches:
+        # Millions of views may share one buffer, which validation would read for each of them.
+        viewed = 0
+        for column in batch.columns:
+            if str(column.type) in {"string_view", "binary_view"}:
+                lengths = memoryview(column.buffers()[1]).cast("i")[::4]
+                viewed += sum(lengths.tolist())
+        check_expansion(source, size, batch.get_total_buffer_size() + viewed)
+        batch.validate(full=True)  # its offsets come from an untrusted file
+        yield batch

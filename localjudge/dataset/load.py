@@ -30,9 +30,8 @@ from localjudge.dataset.columns import (
 )
 from localjudge.dataset.conversation import with_last_turn
 from localjudge.dataset.data_in_memory import ReadRows, read_in_memory
-from localjudge.dataset.dataset import Dataset
+from localjudge.dataset.dataset import AGAINST, Dataset, PairedAnswers, pair_answers
 from localjudge.dataset.formats import read
-from localjudge.dataset.paired_answers import AGAINST, PairedAnswers, pair_answers
 from localjudge.dataset.paths import first_parts, reaches_inside
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.rows import SHOWN, Problem, Problems, RawRow, is_blank, shown

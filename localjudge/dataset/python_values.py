@@ -1,10 +1,10 @@
-"""Convert Python values to JSON values, and write the columns that are no fields as JSON."""
+"""Convert values of Python and Arrow to JSON values, and other columns to texts."""
 
 import dataclasses
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
@@ -13,7 +13,10 @@ from typing import Any
 from uuid import UUID
 
 from localjudge.dataset.rows import DEEPEST, describe
+from localjudge.errors import InputError
 
+BATCH_ROWS = 256
+"""Rows that are converted at once."""
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
@@ -83,6 +86,54 @@ def read_fields(value: Any) -> dict[str, Any] | None:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return dict(value._asdict())
     return None
+
+
+def list_rows(batches: Iterable[Any], at_once: int = BATCH_ROWS) -> Iterator[Any]:
+    """Yield the rows of Arrow's batches as Python values. A map is an object."""
+    for batch in batches:
+        convert = {}
+        for field in batch.schema:
+            if "map<" in str(field.type):
+                convert[field.name] = field.type
+        for start in range(0, batch.num_rows, at_once):
+            for row in batch.slice(start, at_once).to_pylist():
+                for name, kind in convert.items():
+                    row[name] = _objects_of_maps(row[name], kind)
+                yield row
+
+
+def _objects_of_maps(value: Any, kind: Any) -> Any:
+    """Return a value of an Arrow type with objects for its maps, which Arrow lists as pairs.
+
+    A map with a key that occurs twice, or that is no text, stays a list.
+    """
+    types = import_pyarrow("the data are an Arrow table").types
+    if value is None:
+        return None
+    if types.is_map(kind):
+        pairs = [(key, _objects_of_maps(item, kind.item_type)) for key, item in value]
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            return list(map(list, pairs))
+        return {str(key): item for key, item in fields.items()}
+    if types.is_struct(kind):
+        fields = {}
+        for field in kind:
+            fields[field.name] = _objects_of_maps(value[field.name], field.type)
+        return fields
+    if "map<" in str(kind) and isinstance(value, list):
+        return [_objects_of_maps(item, kind.value_type) for item in value]
+    return value
+
+
+def import_pyarrow(what: str) -> Any:
+    """Return the module. Raises InputError that names what needs it."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        hint = "install it with: pip install pyarrow"
+        raise InputError(f"{what}, and pyarrow is not installed", hint=hint) from error
+    return pyarrow
 
 
 def extras_text(extras: Mapping[str, Any]) -> str:

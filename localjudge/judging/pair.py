@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.dataset import load_pair
-from localjudge.dataset.paired_answers import PairedAnswers
+from localjudge.dataset.dataset import PairedAnswers
 from localjudge.errors import InputError
 from localjudge.judging.data_report import NotedProgress
 from localjudge.judging.estimate import Estimate, estimate_job

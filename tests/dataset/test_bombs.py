@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from localjudge import DataError
-from localjudge.dataset import csv_file, load, sources, table_files
+from localjudge.dataset import csv_file, formats, load, sources
 from localjudge.labels.label_sheet import read_sheet
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -26,7 +26,7 @@ TABLES = Path(__file__).parents[1] / "integrations" / "files" / "datasets-5.0.1"
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "ALWAYS_UNPACKED", 2**20)
-    monkeypatch.setattr(table_files, "ALWAYS_UNPACKED", 2**20)
+    monkeypatch.setattr(formats, "ALWAYS_UNPACKED", 2**20)
     monkeypatch.setattr(csv_file, "ALWAYS_UNPACKED", 2**20)
 
 

@@ -4,11 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.dataset.preview import (
-    guess_columns,
-    preview_columns,
-    unused_evidence,
-)
+from localjudge.dataset.columns import guess_columns, unused_evidence
+from localjudge.dataset.formats import preview_columns
 
 LONG = "The tower was built in many years by many people. " * 3
 
