@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from localjudge.text.character_references import read_characters
+from localjudge.text.markup import read_characters
 from localjudge.text.segmenter import import_spacy
 from localjudge.types import Span
 

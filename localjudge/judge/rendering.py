@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from localjudge.judge.profile import PLACEHOLDER, TaskPrompt
-from localjudge.text.character_references import read_characters
+from localjudge.text.markup import read_characters
 from localjudge.types import (
     CustomQuestion,
     Node,

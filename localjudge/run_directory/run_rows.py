@@ -25,8 +25,8 @@ from localjudge.run_directory.result_rows import (
 )
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.store_reader import stored_ids, stored_user_texts
-from localjudge.text.character_references import read_characters
 from localjudge.text.folding import common_spellings, fold
+from localjudge.text.markup import read_characters
 from localjudge.types import Sample, context_texts
 from localjudge.words import suggestion
 

@@ -23,7 +23,6 @@ from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
 from localjudge.text.abbreviation_rules import ABBREVIATION_RULES
-from localjudge.text.character_references import read_characters
 from localjudge.text.formulas import join_formulas
 from localjudge.text.languages import (
     ANY_LANGUAGE,
@@ -38,7 +37,13 @@ from localjudge.text.languages import (
 from localjudge.text.lines import MARKER, Range, find_items, is_number_of_next, split_pieces
 from localjudge.text.mark_names import YEARS
 from localjudge.text.marks import after_stop_ranges
-from localjudge.text.markup import before_opening_tags, blanked, blocks, without_markup
+from localjudge.text.markup import (
+    before_opening_tags,
+    blanked,
+    blocks,
+    read_characters,
+    without_markup,
+)
 from localjudge.text.stop import (
     LATIN_STOPS,
     SMILE,

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from localjudge.text.character_references import read_characters
 from localjudge.text.languages import ANY_LANGUAGE, HABITS, load_words
+from localjudge.text.markup import read_characters
 from localjudge.words import numbered, option, option_name
 
 _MAX_TEXTS = 200

@@ -6,14 +6,20 @@ r"""Markup in a text: what is cut as a whole, what is no statement, and what hid
     <p>It is safe.</p><p>Next.      a tag is no text: blocks are lines, other tags are white space
     safe.\u200bNext safe.\nNext     an invisible character or a literal \n after a stop is a space
 
-Everything here keeps offsets: text is blanked and never removed.
+Everything above keeps offsets: text is blanked and never removed. Character references of HTML are
+read as their characters, with the offsets of the stored text:
+
+    M&uuml;ller, 5&nbsp;km, &#26481;&#x4eac;     Müller, 5 km, 東京
+
+The cut, the judge and the finder of evidence read the characters. A reference in code is text.
 """
 
 import html
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from localjudge.text.lines import BLANK_LINE, LINE_ENDS, Range
@@ -27,7 +33,7 @@ class Block(NamedTuple):
     left_out: tuple[Range, ...] = ()
 
 
-REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 """A character reference of HTML with its semicolon: "?a=1&copy=2" has none."""
 _LINE = re.compile(rf"[^{LINE_ENDS}]+")
 _FENCE = re.compile(
@@ -229,7 +235,7 @@ def has_words(text: str) -> bool:
     if "<" in text:
         text = _TAG.sub(" ", text)
     if "&" in text:
-        text = REFERENCE.sub(_character, text)
+        text = _REFERENCE.sub(_character, text)
     return any(map(str.isalnum, text))
 
 
@@ -325,7 +331,7 @@ def left_out_ranges(text: str) -> list[Range]:
             if not overlaps(code, *match.span()):
                 ranges.append(Range(*match.span()))
     if "&" in text:
-        for match in REFERENCE.finditer(text):
+        for match in _REFERENCE.finditer(text):
             if _is_blank(_character(match)):
                 ranges.append(Range(*match.span()))
     return merged(ranges)
@@ -375,3 +381,52 @@ def _is_paired(tag: re.Match[str], names: Counter[tuple[str, bool]]) -> bool:
     """Return whether an inline tag opens or closes inside the same part: "<b>Dose</b>: 5 mg"."""
     name, closes = _tag_name(tag)
     return tag["block"] is None and names[name, not closes] > 0
+
+
+_MARKUP_SIGNS = "<>`~|"
+_TEXTS_KEPT = 256
+
+
+class ReadText(NamedTuple):
+    """A text with characters in place of references."""
+
+    text: str
+    ends: tuple[int, ...]
+    """Where each replaced reference ends in `text`."""
+    shifts: tuple[int, ...]
+    """What to add to an offset for the stored one: up to the first end, the second, and so on."""
+
+    def stored(self, offset: int) -> int:
+        """Return the offset in the stored text."""
+        return offset + self.shifts[bisect_right(self.ends, offset)]
+
+
+def read_characters(text: str, *, keep_markup: bool = False) -> ReadText:
+    """Return the text with characters in place of references.
+
+    `keep_markup`: references to signs of markup, such as &lt;, stay as they are.
+    """
+    if "&" not in text:
+        return ReadText(text, (), (0,))
+    return _read_references(text, keep_markup)
+
+
+@lru_cache(maxsize=_TEXTS_KEPT)
+def _read_references(text: str, keep_markup: bool) -> ReadText:
+    code = code_ranges(text)
+    parts: list[str] = []
+    ends: list[int] = []
+    shifts = [0]
+    length = 0
+    position = 0
+    for match in _REFERENCE.finditer(text):
+        characters = html.unescape(match[0])
+        is_markup = keep_markup and characters in _MARKUP_SIGNS
+        if characters in (match[0], "") or is_markup or overlaps(code, *match.span()):
+            continue
+        parts += [text[position : match.start()], characters]
+        length += match.start() - position + len(characters)
+        position = match.end()
+        ends.append(length)
+        shifts.append(position - length)
+    return ReadText("".join([*parts, text[position:]]), tuple(ends), tuple(shifts))

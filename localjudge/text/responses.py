@@ -25,16 +25,17 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from localjudge.text.character_references import ReadText, read_characters
 from localjudge.text.lines import Range
 from localjudge.text.marks import Mark, find_marks, removal_ranges
 from localjudge.text.markup import (
+    ReadText,
     blanked,
     code_ranges,
     has_words,
     left_out_ranges,
     merged,
     overlaps,
+    read_characters,
     trimmed,
 )
 from localjudge.text.source_list import source_ranges

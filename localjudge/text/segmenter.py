@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, cast
 
 from localjudge.errors import InputError
 from localjudge.resources import package_version
-from localjudge.text.character_references import read_characters
 from localjudge.text.languages import checked_abbreviations
 from localjudge.text.lines import Range
 from localjudge.text.marks import find_marks, removal_ranges
-from localjudge.text.markup import has_words, left_out_ranges, trimmed
+from localjudge.text.markup import has_words, left_out_ranges, read_characters, trimmed
 from localjudge.types import Span
 
 if TYPE_CHECKING:

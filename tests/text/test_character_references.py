@@ -12,7 +12,7 @@ from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Span, Unit, response_statements
 from localjudge.text import sentences
-from localjudge.text.character_references import read_characters
+from localjudge.text.markup import read_characters
 from localjudge.text.segmenter import judged_sentences
 
 SPELLINGS = [
