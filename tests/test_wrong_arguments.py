@@ -7,7 +7,6 @@ import pytest
 
 import localjudge
 from localjudge import Criterion, Judge, LocaljudgeError, Run, Sample, ScriptedEngine, errors
-from localjudge.metrics.criterion import CriterionExample
 
 open_judge: Any = Judge.open
 open_run: Any = Run.open
@@ -158,8 +157,8 @@ class Whole(Half):
         ),
         (lambda _: criterion(name="kind"), "Criterion cannot be made: question: "),
         (
-            lambda _: CriterionExample(text="", answer="yes"),
-            "CriterionExample .*: text",
+            lambda _: kind(examples=[{"text": "", "answer": "yes"}]),
+            r"Criterion cannot be made: examples\.0\.text: ",
         ),
         (lambda _: sample(), "Sample cannot be made: id: "),
         (lambda _: sample(id="a", retrieved_contexts=["Rain."]), "hint: .*{'text': "),

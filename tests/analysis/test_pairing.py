@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from localjudge import Sample
 from localjudge.analysis.pairing import find_ground, is_same_question, pair_samples, sample_keys
-from localjudge.dataset.samples import content_hash
 from localjudge.metrics import Context
 
 
@@ -95,7 +94,7 @@ def by_the_rules(before: list[Sample], after: list[Sample]) -> set[tuple[str, st
     pairs = set()
     keys: list[tuple[str, Callable[[Sample], object]]] = [
         ("id", lambda row: row.id),
-        ("content", content_hash),
+        ("content", lambda row: row.model_dump_json(exclude={"id"})),
         (
             "question",
             lambda row: (

@@ -3,6 +3,7 @@ from collections import Counter
 
 import pytest
 
+from localjudge import Sample
 from localjudge.judge.probes import (
     Probe,
     answer_probes,
@@ -12,7 +13,7 @@ from localjudge.judge.probes import (
     probes,
     rearranged,
 )
-from localjudge.metrics import Attribution, Relevance, Sample, Task, catalog
+from localjudge.metrics import Attribution, Relevance, Task, catalog
 from localjudge.stats.agreement import roc_auc
 from localjudge.text import sentences
 

@@ -14,7 +14,7 @@ from localjudge.engine import hardware
 from localjudge.engine.llamacpp import gguf, memory
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
-from localjudge.types import readable
+from localjudge.types import JudgeCard
 from tests.engine.conftest import ModelMaker
 
 UBATCH = 512
@@ -158,7 +158,8 @@ def test_a_control_group_limits_free_memory(
 def test_a_small_size_is_not_rounded_to_zero() -> None:
     """9,333,856 / 2**20 = 8.9."""
     sizes = {9_333_856: "9 MiB", GIB - 2**20: "1023 MiB", GIB: "1.0 GiB", 3 * GIB // 2: "1.5 GiB"}
-    assert {count: readable(count) for count in sizes} == sizes
+    for size, text in sizes.items():
+        assert str(JudgeCard(name="a", size=size)) == f"a, {text}"
 
 
 LIMITED = """

@@ -1,5 +1,6 @@
 """A run that stops early equals a run on its judged samples, and can continue to all of them."""
 
+import hashlib
 import json
 import random
 import signal
@@ -14,7 +15,6 @@ import numpy as np
 import pytest
 
 from localjudge import InputError, Judge, Run, RunDirectoryError, ScriptedEngine, evaluate
-from localjudge.dataset.dataset import id_digest
 from localjudge.engine.scripted import unit_text
 from localjudge.judging.estimate import estimate_plan
 from localjudge.judging.plan import plan
@@ -60,8 +60,13 @@ def read_files(run: Run, names: Sequence[str] = FILES) -> list[bytes]:
     return [(run.directory / name).read_bytes() for name in names]
 
 
+def digest(seed: int, name: str) -> str:
+    """Return the sha256 by which samples and groups are ordered."""
+    return hashlib.sha256(f"{seed}|{name}".encode()).hexdigest()
+
+
 def in_order(seed: int = 0) -> list[str]:
-    return sorted((row["id"] for row in ROWS), key=lambda name: id_digest(f"{seed}|{name}"))
+    return sorted((row["id"] for row in ROWS), key=lambda name: digest(seed, name))
 
 
 def collect_scores(run: Run) -> dict[str, float]:
@@ -217,7 +222,7 @@ def test_whole_groups_are_drawn(tmp_path: Path) -> None:
         topic: [row["id"] for row in ROWS if row["topic"] == topic]
         for topic in {r["topic"] for r in ROWS}
     }
-    order = sorted(of_group, key=lambda topic: id_digest(f"3|{topic}"))
+    order = sorted(of_group, key=lambda topic: digest(3, topic))
     count = len(set(groups.values()))
     assert 3 < count < 17
     assert set(groups) == {name for topic in order[:count] for name in of_group[topic]}

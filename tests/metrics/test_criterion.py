@@ -5,7 +5,7 @@ import pytest
 
 from localjudge import Criterion, InputError, Sample, resources
 from localjudge.metrics import Context, CustomQuestion, Outcome, Scored, Undefined, Verdict
-from localjudge.metrics.criterion import CriterionExample, read_criteria, read_criterion
+from localjudge.metrics.criterion import read_criteria
 from localjudge.text import sentences
 
 SAMPLE = Sample(
@@ -152,8 +152,8 @@ def test_checksum_covers_every_word_but_no_default() -> None:
         own(shows=["user_input"]),
         own(levels=LEVELS),
         own(levels=LEVELS | {5: "very courteous"}),
-        own(examples=[CriterionExample(text="Thanks.", answer="yes")]),
-        own(examples=[CriterionExample(text="Thanks.", answer="no")]),
+        own(examples=[{"text": "Thanks.", "answer": "yes"}]),
+        own(examples=[{"text": "Thanks.", "answer": "no"}]),
     ]
     assert len({criterion.sha256 for criterion in different}) == len(different)
     assert own().sha256 == own(good="yes", of="response", levels={}, examples=()).sha256
@@ -170,8 +170,7 @@ def test_file_and_python_criteria_are_equal(tmp_path: Path) -> None:
         'levels = {1 = "rude", 2 = "curt", 3 = "neutral", 4 = "friendly", 5 = "courteous"}\n'
         '[[examples]]\ntext = "Thanks."\nanswer = 4\n'
     )
-    same = own(levels=LEVELS, examples=[CriterionExample(text="Thanks.", answer=4)])
-    assert read_criterion(file) == same
+    same = own(levels=LEVELS, examples=[{"text": "Thanks.", "answer": 4}])
     assert read_criteria([str(file), same, same.model_dump(mode="json")]) == (same,)
     assert read_criteria(file) == read_criteria(same) == (same,)
     assert read_criteria(None) == read_criteria([]) == ()
@@ -197,7 +196,7 @@ def test_a_file_without_criteria_is_named(tmp_path: Path, content: bytes, compla
     file = tmp_path / "kind.toml"
     file.write_bytes(content)
     with pytest.raises(InputError, match=complaint) as refused:
-        read_criterion(file)
+        read_criteria(file)
     assert str(file) in str(refused.value)
     assert refused.value.hint
 
@@ -205,8 +204,8 @@ def test_a_file_without_criteria_is_named(tmp_path: Path, content: bytes, compla
 def test_bundled_criteria_are_named_after_their_files() -> None:
     assert sorted(resources.criterion_files()) == ["formal_register", "names_its_source", "refuses"]
     for name in resources.criterion_files():
-        criterion = read_criterion(name)
+        [criterion] = read_criteria(name)
         assert criterion.name == name
         assert criterion.required_fields == {"response", *criterion.shows}
     with pytest.raises(InputError, match=r"cannot be read(?s:.*)did you mean names_its_source"):
-        read_criterion("names_its_sources")
+        read_criteria("names_its_sources")

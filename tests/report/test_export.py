@@ -10,7 +10,6 @@ from pyarrow import BufferReader, parquet  # type: ignore[import-untyped]
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.report.export import Format
 from localjudge.report.flat_table import Rows
-from localjudge.words import escape_formula
 from tests.report.whole_files import exported
 
 
@@ -90,11 +89,12 @@ def test_every_format_holds_the_same_rows(run: Run, rows: Rows) -> None:
     assert [list(row) for row in table] == [list(row) for row in expected]
 
 
-@pytest.mark.parametrize(
-    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", " =1", "\n=1", "＝1"]
-)
-def test_formula_like_cells_are_escaped(text: str) -> None:
-    assert escape_formula(text) == f"'{text}"
+def test_formula_like_cells_are_escaped(tmp_path: Path) -> None:
+    texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", " =1", "\n=1", "＝1"]
+    rows = [{"user_input": text, "reference": "", "retrieved_contexts": []} for text in texts]
+    run = evaluate(rows, out=tmp_path, engine=ScriptedEngine({}), metrics=["context_recall"])
+    content = io.StringIO(exported(run, "csv", "samples", texts=True).decode(), newline="")
+    assert [row["user_input"] for row in csv.DictReader(content)] == [f"'{text}" for text in texts]
 
 
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])

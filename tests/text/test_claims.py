@@ -2,7 +2,11 @@
 
 import pytest
 
-from localjudge.text.claims import has_claim, is_bare_answer
+from localjudge import Sample
+from localjudge.metrics import catalog
+from localjudge.text import sentences
+
+QUESTION = "Is it so?"
 
 BARE = [
     "Yes.",
@@ -64,18 +68,23 @@ CLAIMS = [
 ]
 
 
+def asked_about(response: str) -> list[str]:
+    """Return the texts about which faithfulness asks."""
+    sample = Sample(id="a", user_input=QUESTION, response=response)
+    tasks = next(catalog.get("faithfulness").steps(sample, sentences), [])
+    return [task.unit.text for task in tasks]
+
+
 @pytest.mark.parametrize("sentence", BARE)
-def test_yes_and_no_are_answers_that_need_their_question(sentence: str) -> None:
-    assert is_bare_answer(sentence)
-    assert has_claim(sentence)
+def test_yes_and_no_are_judged_with_their_question(sentence: str) -> None:
+    assert asked_about(sentence) == [f"{QUESTION} {sentence}"]
 
 
 @pytest.mark.parametrize("sentence", NO_CLAIM)
-def test_a_sentence_without_a_claim_is_recognised(sentence: str) -> None:
-    assert not has_claim(sentence)
+def test_a_sentence_without_a_claim_is_not_judged(sentence: str) -> None:
+    assert asked_about(sentence) == []
 
 
 @pytest.mark.parametrize("sentence", CLAIMS)
-def test_a_claim_is_recognised(sentence: str) -> None:
-    assert has_claim(sentence)
-    assert not is_bare_answer(sentence)
+def test_a_claim_is_judged(sentence: str) -> None:
+    assert asked_about(sentence) == [sentence]
