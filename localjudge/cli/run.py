@@ -59,10 +59,10 @@ def _repeat_reuse(arguments: Sequence[str]) -> list[str]:
     """
     repeated: list[str] = []
     is_reused = False
-    for place, argument in enumerate(arguments):
+    for position, argument in enumerate(arguments):
         if argument.startswith("-"):
             is_reused = argument == "--reuse"
-        elif is_reused and arguments[place - 1] != "--reuse":
+        elif is_reused and arguments[position - 1] != "--reuse":
             is_reused = Path(argument).is_dir()
             if is_reused:
                 repeated.append("--reuse")

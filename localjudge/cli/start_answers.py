@@ -19,7 +19,12 @@ import click
 
 from localjudge import model_registry
 from localjudge.cli.start_folder import StartFolder
-from localjudge.dataset.columns import guess_answers, guess_columns, unused_evidence
+from localjudge.dataset.columns import (
+    guess_answers,
+    guess_columns,
+    split_columns,
+    unused_evidence,
+)
 from localjudge.dataset.dataset import AGAINST
 from localjudge.dataset.formats import preview_columns
 from localjudge.doctor.inventory import inventory
@@ -137,18 +142,9 @@ def _ask_for_two_systems(names: Sequence[str]) -> bool:
 def warn_of_evidence(files: Sequence[str], mapping: Mapping[str, str]) -> None:
     """Name unused columns that look like evidence."""
     contexts = mapping.get(_CONTEXTS, "").split(",")
-    used = {*mapping.values(), *_split_columns(mapping)}
-    for name in unused_evidence(preview_columns(files), used, contexts):
+    for name in unused_evidence(preview_columns(files), split_columns(mapping), contexts):
         warning = f"the column {name} is not used, and looks like a text with evidence"
         click.echo(printable(f"warning: {warning} (--ask asks again)"), err=True)
-
-
-def _split_columns(mapping: Mapping[str, str]) -> set[str]:
-    """Return the names of all mapped columns."""
-    names: set[str] = set()
-    for column in mapping.values():
-        names.update(column.split(","))
-    return names
 
 
 def _print_columns(columns: Mapping[str, Sequence[str]]) -> None:
@@ -175,7 +171,7 @@ def _ask_names(
     *,
     most: int | None,
 ) -> list[str]:
-    taken = _split_columns(mapping)
+    taken = split_columns(mapping)
     numbers: list[str] = []
     for name in default:
         if name in names and name not in taken:

@@ -95,9 +95,9 @@ class StartFolder(NamedTuple):
 
     def other_runs(self) -> list[Path]:
         """Return the directories of earlier runs and comparisons, with other data or judges."""
-        places = sorted(self.path.glob(f"{FIRST_RUN}*/{SUMMARY}"))
-        places += sorted(self.path.glob(f"{FIRST_RUN}*/{COMPARISON}"))
-        return [place.parent for place in places if place.parent != self.run]
+        files = sorted(self.path.glob(f"{FIRST_RUN}*/{SUMMARY}"))
+        files += sorted(self.path.glob(f"{FIRST_RUN}*/{COMPARISON}"))
+        return [file.parent for file in files if file.parent != self.run]
 
     def next_run(self) -> str:
         """Return the name of the next run directory that does not exist."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from itertools import compress
 from typing import Any, NamedTuple
 
-from localjudge.dataset.columns import ID_COLUMNS, Resolved, split_columns
+from localjudge.dataset.columns import ID_COLUMNS, ColumnOf, split_columns
 from localjudge.dataset.contexts import (
     add_ids,
     find_text,
@@ -85,7 +85,7 @@ class CheckedRow(NamedTuple):
 
 def check_row(
     row: RawRow,
-    resolved: Resolved,
+    column_of: ColumnOf,
     split: Split,
     *,
     keeps_answer_words: bool = False,
@@ -98,22 +98,22 @@ def check_row(
     problems: list[Problem] = []
 
     def report(field: str, value: str, expected: str) -> None:
-        column = _FIELD.sub(lambda name: resolved.get(name.group(), name.group()), field, count=1)
+        column = _FIELD.sub(lambda name: column_of.get(name.group(), name.group()), field, count=1)
         problems.append(Problem.at(row.place, column, value, expected))
 
     cells, placeholders = _read_cells(
-        row, resolved, split, keeps_answer_words=keeps_answer_words, report=report
+        row, column_of, split, keeps_answer_words=keeps_answer_words, report=report
     )
     values: dict[str, Any] = {"id": check_id(cells.get("id"), "id", report)}
     for field in _TEXT_FIELDS:
-        values[field] = _check_text(cells.get(field), field, report, resolved)
+        values[field] = _check_text(cells.get(field), field, report, column_of)
     question = values["user_input"]
     if question and not row.conversation and not row.literal and looks_like_messages(question):
-        first = _hint_for_first(parse_printed(question), "user_input", resolved)
+        first = _hint_for_first(parse_printed(question), "user_input", column_of)
         expected = f"the question, or a list of messages, each with role and content{first}"
         report("user_input", "a conversation as text that cannot be read", expected)
     for ids, field in ID_COLUMNS.items():
-        contexts = read_contexts(cells.get(field), field, report, resolved.get(field, field))
+        contexts = read_contexts(cells.get(field), field, report, column_of.get(field, field))
         if not row.literal:
             report_printed_documents(contexts, field, report)
         if cells.get(ids) is not None:
@@ -121,7 +121,7 @@ def check_row(
         values[field] = contexts
     if problems:
         return problems
-    extras, more_placeholders = _read_other_columns(row, resolved)
+    extras, more_placeholders = _read_other_columns(row, column_of)
     return CheckedRow(
         row.place,
         values,
@@ -132,21 +132,21 @@ def check_row(
     )
 
 
-def _check_text(cell: Any, field: str, report: Report, resolved: Resolved) -> str | None:
+def _check_text(cell: Any, field: str, report: Report, column_of: ColumnOf) -> str | None:
     if field in _ANSWERS:
         cell = number_text(cell)
     expected = "text or null"
     if isinstance(cell, Mapping):
-        inside = option("mapping", {field: f"{resolved.get(field)}.NAME"})
+        inside = option("mapping", {field: f"{column_of.get(field)}.NAME"})
         expected = f"text or null (name a value inside it with a dot: {inside})"
     else:
-        expected += _hint_for_first(cell, field, resolved)
+        expected += _hint_for_first(cell, field, column_of)
     return check_text(cell, field, report, expected)
 
 
-def _hint_for_first(cell: Any, field: str, resolved: Resolved) -> str:
+def _hint_for_first(cell: Any, field: str, column_of: ColumnOf) -> str:
     """Return the option that reads the first text of a list, "" for other values."""
-    path = str(resolved.get(field))
+    path = str(column_of.get(field))
     is_list = False
     while isinstance(cell, list | tuple) and cell:
         is_list = True
@@ -178,7 +178,7 @@ def _is_json(text: str | None) -> bool:
 
 def _read_cells(
     row: RawRow,
-    resolved: Resolved,
+    column_of: ColumnOf,
     split: Split,
     *,
     keeps_answer_words: bool,
@@ -189,34 +189,34 @@ def _read_cells(
     Raises DataError if `split` refuses a text.
     """
     cells: dict[str, Any] = {}
-    for field, column in resolved.items():
+    for field, column in column_of.items():
         cells[field] = _read_cell(row, field, column, report)
     placeholders: list[Placeholder] = []
     if row.literal:
         return cells, placeholders
     if "reference" in cells:
-        cells["reference"] = _choose_reference(cells["reference"], row, resolved, report)
+        cells["reference"] = _choose_reference(cells["reference"], row, column_of, report)
     for field, cell in cells.items():
         is_answer = field == "response" and keeps_answer_words and is_answer_word(cell)
         if _is_missing(cell, row) and not is_answer:
-            placeholders.append((resolved[field], _describe_missing(cell)))
+            placeholders.append((column_of[field], _describe_missing(cell)))
             cells[field] = None
     for field in _LIST_FIELDS:
         if field in cells:
-            cells[field] = split(cells[field], row.place, resolved[field])
+            cells[field] = split(cells[field], row.place, column_of[field])
     for ids, field in ID_COLUMNS.items():
         if field in cells:
             cells[field] = read_elements(cells[field], field, report)
             words = _remove_missing_contexts(cells, row, field, ids)
-            placeholders += [(f"{resolved[field]}[]", word) for word in words]
+            placeholders += [(f"{column_of[field]}[]", word) for word in words]
     return cells, placeholders
 
 
 def _read_other_columns(
-    row: RawRow, resolved: Resolved
+    row: RawRow, column_of: ColumnOf
 ) -> tuple[dict[str, Any], list[Placeholder]]:
     """Return the columns without a field, and the placeholders that they had."""
-    used = split_columns(resolved)
+    used = split_columns(column_of)
     others: dict[str, Any] = {}
     placeholders: list[Placeholder] = []
     for column, value in row.values.items():
@@ -274,7 +274,7 @@ def _read_list(row: RawRow, field: str, column: str, report: Report) -> Any:
     return value
 
 
-def _choose_reference(cell: Any, row: RawRow, resolved: Resolved, report: Report) -> Any:
+def _choose_reference(cell: Any, row: RawRow, column_of: ColumnOf, report: Report) -> Any:
     """Return the only one of a list of references, or the cell if it is no list.
 
     Report references that differ.
@@ -290,7 +290,7 @@ def _choose_reference(cell: Any, row: RawRow, resolved: Resolved, report: Report
     if not references:
         return None
     if any(other != references[0] for other in references):
-        first = option("mapping", {"reference": f"{resolved['reference']}.0"})
+        first = option("mapping", {"reference": f"{column_of['reference']}.0"})
         expected = f"one (choose the one that counts; for the first: {first})"
         report("reference", f"{len(references)} reference answers", expected)
     return references[0]

@@ -134,14 +134,14 @@ def is_known_name(column: str) -> bool:
     return _spelling(column) in _KNOWN_SPELLINGS
 
 
-Resolved = dict[str, str]
+ColumnOf = dict[str, str]
 """Our field -> their column, or columns separated by commas."""
 
 
-def split_columns(resolved: Mapping[str, str]) -> set[str]:
+def split_columns(column_of: Mapping[str, str]) -> set[str]:
     """Return the mapped columns. A name with commas is returned whole and in parts."""
     names: set[str] = set()
-    for column in resolved.values():
+    for column in column_of.values():
         names.add(column)
         names.update(column.split(","))
     return names
@@ -203,22 +203,22 @@ class Survey:
     def is_read(self, name: str) -> bool:
         return name not in self._unread
 
-    def unused(self, resolved: Resolved) -> tuple[str, ...]:
+    def unused(self, column_of: ColumnOf) -> tuple[str, ...]:
         """Return the non-empty columns that no field is read from."""
-        taken = split_columns(resolved)
+        taken = split_columns(column_of)
         for path in list(taken):
             columns = sorted(first_parts(path) & self.columns.keys(), key=len)
             taken.update(columns[-1:])
         return tuple(name for name, filled in self.columns.items() if filled and name not in taken)
 
 
-def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved:
+def choose_columns(survey: Survey, mapping: Mapping[str, str], source: str) -> ColumnOf:
     """Choose the column for each field. Raises DataError if two columns match one field."""
-    resolved: Resolved = {}
+    column_of: ColumnOf = {}
     for field, column in mapping.items():
         if source_has(field, column, survey.has):
-            resolved[field] = column
-    mapped = split_columns(resolved)
+            column_of[field] = column
+    mapped = split_columns(column_of)
     present = set(mapped)
     for name in KNOWN_NAMES | _EXPECTED:
         if not mapped.issuperset(survey.spellings(name)):
@@ -235,22 +235,22 @@ def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved
         ]
     for names in (known_names, loose_names):
         for field in ALIASES:
-            if field in resolved:
+            if field in column_of:
                 continue
-            unused = _find_column(names[field], survey, resolved, field, source)
+            unused = _find_column(names[field], survey, column_of, field, source)
             if unused is not None:
-                resolved[field] = unused
-    return {field: resolved[field] for field in ALIASES if field in resolved}
+                column_of[field] = unused
+    return {field: column_of[field] for field in ALIASES if field in column_of}
 
 
 def _find_column(
-    names: Iterable[str], survey: Survey, resolved: Resolved, field: str, source: str
+    names: Iterable[str], survey: Survey, column_of: ColumnOf, field: str, source: str
 ) -> str | None:
     """Return the column with one of these names that no field is read from, or None without one.
 
     Raises DataError if there are several.
     """
-    used = split_columns(resolved)
+    used = split_columns(column_of)
     columns = []
     for name in names:
         for column in survey.spellings(name):

@@ -79,8 +79,8 @@ def read_elements(values: Any, field: str, report: Report) -> Any:
         else:
             elements.append(element)
             if len(value) > 1 and all(isinstance(item, str | Mapping) for item in value):
-                place = f"{field}[{index}]"
-                report(place, f"a printed list ({describe(element)})", "one text, or one list")
+                found = f"a printed list ({describe(element)})"
+                report(f"{field}[{index}]", found, "one text, or one list")
     return elements
 
 
@@ -235,13 +235,13 @@ def add_ids(
         return contexts
     identified = []
     for index, value in enumerate(ids):
-        place = f"{field}[{index}]"
-        identifier = check_id(value, place, report)
+        element = f"{field}[{index}]"
+        identifier = check_id(value, element, report)
         context: dict[str, Any] = {}
         if contexts is not None:
             context = contexts[index]
         elif value is None or (isinstance(value, str) and not value.strip()):
-            report(place, describe(value), "an id")
+            report(element, describe(value), "an id")
         identified.append({**context, "id": identifier or context.get("id")})
     return identified
 

@@ -26,7 +26,7 @@ from itertools import groupby, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple, Self, get_args
 
-from localjudge.dataset.columns import ALIASES, ID_COLUMNS, Resolved
+from localjudge.dataset.columns import ALIASES, ID_COLUMNS, ColumnOf
 from localjudge.dataset.paths import MISSING, lookup
 from localjudge.dataset.rows import UNKNOWN, describe, is_blank, shown
 from localjudge.dataset.samples import Column, SampleRow, SampleTable
@@ -82,7 +82,7 @@ class Dataset:
 
     table: SampleTable
     sources: tuple[str, ...]
-    mappings: tuple[Resolved, ...]
+    mappings: tuple[ColumnOf, ...]
     unused: tuple[tuple[str, ...], ...]
     """Non-empty columns of each source that are not fields."""
     placeholders: Mapping[str, Counter[str]]
@@ -128,7 +128,7 @@ class Dataset:
         return frozenset(fields.intersection(_FIELDS))
 
     @property
-    def mapping(self) -> Resolved:
+    def mapping(self) -> ColumnOf:
         """Our field -> its column. Different columns are listed with their sources."""
         columns_by_field: dict[str, dict[str, str]] = {}
         for source, mapping in zip(self.sources, self.mappings, strict=True):
@@ -248,7 +248,7 @@ def from_samples(
     samples: Iterable[tuple[int, Sample, Mapping[str, Any]]],
     *,
     sources: Sequence[str],
-    mapping: Resolved,
+    mapping: ColumnOf,
     skipped: int = 0,
 ) -> Dataset:
     table = SampleTable()

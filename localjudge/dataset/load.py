@@ -1,6 +1,6 @@
 """Load samples and check every row before judging.
 
-    files ──read──> survey of the columns ──resolve──> column for each field
+    files ──read──> survey of the columns ──choose──> column of each field
           ──read again, check each row──> samples in a table, or problems ──> Dataset, or one
           DataError
 
@@ -21,10 +21,10 @@ from typing import Any, TypedDict, TypeGuard, Unpack, get_args
 from localjudge.dataset.checked_rows import CheckedRow, check_row, splitter
 from localjudge.dataset.columns import (
     ALIASES,
-    Resolved,
+    ColumnOf,
     Survey,
+    choose_columns,
     numbers_rows,
-    resolve,
     source_has,
     split_columns,
 )
@@ -228,7 +228,7 @@ class _Table:
         for column in filter(reaches_inside, mapped):
             self._reached_into |= first_parts(column) - {column}
         self.survey = Survey(mapping)
-        self.columns: Resolved = {}
+        self.columns: ColumnOf = {}
         self.count = 0
         self.readable = 0
         self.conversations = 0
@@ -281,7 +281,7 @@ class _Table:
                 f"{self.name} has no rows",
                 hint="omit it, or check that it is complete",
             )
-        self.columns = resolve(self.survey, self._mapping, self.name)
+        self.columns = choose_columns(self.survey, self._mapping, self.name)
         if self.readable and not self.columns.keys() - {"id"}:
             names = map(str, islice(self.survey.columns, SHOWN))
             columns = ", ".join(map(shown, names)) or "none"

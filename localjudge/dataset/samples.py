@@ -236,10 +236,10 @@ class Column(Sequence[_T]):
             yield self._read(text)
 
     def __getitem__(self, index: int | slice) -> Any:
-        place = range(len(self))[index]
-        if isinstance(place, range):
-            return tuple(self[each] for each in place)
-        [(text,)] = self._table._select(self._name, end=f"LIMIT 1 OFFSET {place}")
+        position = range(len(self))[index]
+        if isinstance(position, range):
+            return tuple(self[each] for each in position)
+        [(text,)] = self._table._select(self._name, end=f"LIMIT 1 OFFSET {position}")
         return self._read(text)
 
     def __eq__(self, other: object) -> bool:

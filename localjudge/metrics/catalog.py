@@ -18,7 +18,6 @@ from itertools import chain
 from typing import NamedTuple, get_args
 
 from localjudge.errors import InputError
-from localjudge.metrics import metric as naming
 from localjudge.metrics.abstention import abstention, context_sufficiency, refusal
 from localjudge.metrics.attribution import (
     ATTRIBUTION_LABELS,
@@ -37,7 +36,7 @@ from localjudge.metrics.documents import (
 )
 from localjudge.metrics.foreign import installed_metrics, load_installed
 from localjudge.metrics.matrix import matrix_precision, matrix_recall, noise_sensitivity
-from localjudge.metrics.metric import About, Metric
+from localjudge.metrics.metric import About, Metric, get_about, parse_name
 from localjudge.metrics.relevancy import (
     RELEVANCE_LABELS,
     answer_relevancy,
@@ -116,7 +115,7 @@ def names() -> tuple[str, ...]:
 
 def get(name: str) -> Metric:
     """Return the metric with this name and its options. Raises InputError if there is none."""
-    parsed = naming.parse(name)
+    parsed = parse_name(name)
     make = _find_maker(name)
     if parsed is None or make is None:
         return _installed_metric(name)
@@ -152,7 +151,7 @@ def report_order(name: str) -> tuple[int, int, str]:
     """Return the sort key of a metric in reports: its family, then k, then its name."""
     family = name
     k = 0
-    parsed = naming.parse(name)
+    parsed = parse_name(name)
     if parsed:
         family = parsed[0]
         k = parsed[1] or 0
@@ -252,7 +251,7 @@ def described() -> list[MetricDescription]:
         options: dict[str, tuple[str, ...]] = {}
         if make:
             options = _options(make)
-        about = naming.get_about(metric)
+        about = get_about(metric)
         first_line = (metric.__doc__ or "").strip().partition("\n")[0]
         listed.append(
             MetricDescription(
@@ -270,7 +269,7 @@ def described() -> list[MetricDescription]:
 
 def _find_maker(name: str) -> _Maker | None:
     """Return what creates a built-in metric, without its options, or None."""
-    parsed = naming.parse(name)
+    parsed = parse_name(name)
     if parsed is None:
         return None
     base, k, _ = parsed

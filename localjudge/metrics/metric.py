@@ -131,7 +131,7 @@ def get_options(metric: object) -> Mapping[str, _Option]:
 _FORM = re.compile(r"\s*(?P<base>\w+)(?:@(?P<k>[1-9]\d{0,8}))?\s*(?:\((?P<options>.*)\)\s*)?")
 
 
-def parse(name: str) -> tuple[str, int | None, str] | None:
+def parse_name(name: str) -> tuple[str, int | None, str] | None:
     """Return the base, k and options of a metric's name, or None if it is not of this form.
 
     They are `hit_rate`, 3 and `compare_by=id` in `hit_rate@3(compare_by=id)`.

@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from localjudge.labels.labelled_units import labelled_template
 from localjudge.metrics import catalog
-from localjudge.metrics.metric import get_about, parse
+from localjudge.metrics.metric import get_about, parse_name
 from localjudge.types import Language
 from localjudge.words import printable, three_digits
 
@@ -82,7 +82,7 @@ class Messages:
 
     def _for_metric(self, section: str, metric: str) -> str | None:
         """Look up `hit_rate@3(compare_by=id)` with its options, then without, as `hit_rate@k`."""
-        name = parse(metric)
+        name = parse_name(metric)
         if name is None or catalog.ours(metric) is None:
             return None
         base, k, options = name

@@ -168,7 +168,7 @@ def every_built_in() -> list[str]:
                 for value in texts
             ]
             listed += [name, *values]
-    return [name for name in dict.fromkeys(listed) if naming.parse(name)]
+    return [name for name in dict.fromkeys(listed) if naming.parse_name(name)]
 
 
 @pytest.mark.parametrize("name", every_built_in())
