@@ -17,7 +17,7 @@ from localjudge.judging.answers import Answers
 from localjudge.judging.questions import TaskRef
 from localjudge.metrics import Metric, Sentences, Steps, catalog
 from localjudge.metrics.criterion import Criterion
-from localjudge.metrics.foreign import guarded_steps
+from localjudge.metrics.metric import guarded_steps
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow, with_expected
 from localjudge.text.segmenter import judged_sentences
 from localjudge.types import NoAnswer, Sample, Verdict, VerdictRule

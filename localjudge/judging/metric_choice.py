@@ -13,7 +13,7 @@ from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
 from localjudge.metrics.criterion import Criterion, read_criterion
 from localjudge.metrics.documents import field_without_values, get_compared_value
-from localjudge.metrics.foreign import metric_problem
+from localjudge.metrics.metric import metric_problem
 from localjudge.resources import criterion_files
 from localjudge.words import numbered, option, option_name
 

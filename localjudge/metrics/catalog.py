@@ -14,6 +14,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
+from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
 from typing import NamedTuple, get_args
 
@@ -34,9 +35,15 @@ from localjudge.metrics.documents import (
     precision_at,
     recall_at,
 )
-from localjudge.metrics.foreign import installed_metrics, load_installed
 from localjudge.metrics.matrix import matrix_precision, matrix_recall, noise_sensitivity
-from localjudge.metrics.metric import About, Metric, get_about, parse_name
+from localjudge.metrics.metric import (
+    About,
+    Metric,
+    get_about,
+    metric_problem,
+    one_line,
+    parse_name,
+)
 from localjudge.metrics.relevancy import (
     RELEVANCE_LABELS,
     answer_relevancy,
@@ -110,7 +117,7 @@ def our_names() -> tuple[str, ...]:
 
 def names() -> tuple[str, ...]:
     """Return the built-in metrics, then the metrics of other packages."""
-    return tuple(dict.fromkeys((*our_names(), *installed_metrics())))
+    return tuple(dict.fromkeys((*our_names(), *_installed_metrics())))
 
 
 def get(name: str) -> Metric:
@@ -325,10 +332,10 @@ def _options(make: _Maker) -> dict[str, tuple[str, ...]]:
 
 
 def _installed_metric(name: str) -> Metric:
-    installed = installed_metrics()
+    installed = _installed_metrics()
     base = name.partition("(")[0]
     if name in installed:
-        return load_installed(installed[name])
+        return _load_installed(installed[name])
     if base in installed:
         problem = f"the metric {base} belongs to another package and takes no options"
         raise InputError(problem, hint=f"write {base}")
@@ -337,3 +344,26 @@ def _installed_metric(name: str) -> Metric:
     if len(several) > 1:
         hint = option("metrics", several)
     raise InputError(f"no metric is called {name!r}", hint=hint)
+
+
+def _installed_metrics() -> dict[str, EntryPoint]:
+    """Return the entry points of metrics by their names."""
+    return {point.name: point for point in entry_points(group="localjudge.metrics")}
+
+
+def _load_installed(point: EntryPoint) -> Metric:
+    """Load a metric. Raises InputError if its package cannot be imported, or it is no metric."""
+    try:
+        metric: Metric = point.load()
+    except Exception as error:  # the package's own code may raise anything
+        raise InputError(
+            f"the metric {point.name!r} ({point.value}) cannot be loaded: {one_line(error)}",
+            hint="repair or remove the package that installs it",
+        ) from error
+    problem = metric_problem(metric)
+    if problem is None and metric.name != point.name:
+        problem = f"expected an object with the name {point.name!r}"
+    if problem:
+        hint = "for a complete example: python -m pydoc localjudge.metrics"
+        raise InputError(f"{point.value} is not a metric: {problem}", hint=hint)
+    return metric

@@ -5,18 +5,26 @@
 A metric is immutable. Its name, with its non-default options, and its version determine the meaning
 of its scores: `document_map`, `hit_rate@3(compare_by=meta.doc)`. A built-in metric is made by a
 function, whose keyword-only arguments are its options.
+
+The code of another package's metric may raise anything, return anything and yield anything. All of
+it becomes an error with a reason, of the metric or of one sample.
 """
 
+import inspect
 import re
+import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
-from typing import Literal, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
 
+from localjudge.errors import LocaljudgeError, SampleError
 from localjudge.text.responses import PreparedResponse, Statement, prepare
 from localjudge.text.responses import statements as statements_in
 from localjudge.text.segmenter import keeps_thinking
 from localjudge.types import (
     Attribution,
+    Failed,
     Outcome,
     Sample,
     Scored,
@@ -150,6 +158,72 @@ def name_with_option(base: str, option: str, value: str, *, default: str) -> str
     if value == default:
         return base
     return f"{base}({option}={value})"
+
+
+_PARTS = ("name", "version", "required_fields", "steps")
+_NAME = re.compile(r"[^\s<>=(),]+(\([^()]*\))?")
+_MAX_MESSAGE = 300
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # differs in every process
+
+
+def metric_problem(metric: Any) -> str | None:
+    """Return why an object cannot be used as a metric, or None."""
+    missing = [part for part in _PARTS if not hasattr(metric, part)]
+    if missing:
+        return f"it lacks {', '.join(missing)}"
+    if isinstance(metric, type):
+        return "it is a class"
+    if not isinstance(metric.required_fields, frozenset | set):
+        return f"required_fields must be a frozenset, got {metric.required_fields!r:.80}"
+    if not isinstance(metric.version, int):
+        return f"version must be a whole number, got {metric.version!r:.80}"
+    if not isinstance(metric.name, str) or not _NAME.fullmatch(metric.name):
+        return f"its name must be one word, got {metric.name!r:.80}"
+    return None
+
+
+def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
+    """Run the metric's steps. Any exception becomes a SampleError with its file and line."""
+    try:
+        outcome = yield from _checked_tasks(metric.steps(sample, sentences))
+    except (LocaljudgeError, MemoryError):
+        raise
+    except Exception as error:  # the package's own code may raise anything
+        file = inspect.getfile(metric.steps)
+        location = ""
+        for frame in traceback.extract_tb(error.__traceback__):
+            if frame.filename == file:
+                location = f" ({Path(file).name}:{frame.lineno})"
+        raise SampleError(f"{one_line(error)}{location}") from error
+    if not isinstance(outcome, Scored | Undefined | Failed):
+        raise SampleError(
+            f"the metric returned {type(outcome).__name__}, not Scored, Undefined or Failed",
+        )
+    return outcome
+
+
+def _checked_tasks(steps: Steps) -> Steps:
+    """Run the steps. Raises SampleError for anything yielded that is no task."""
+    try:
+        tasks: Sequence[Task] = tuple(next(steps))  # may be a generator, and is read several times
+        while True:
+            for task in tasks:
+                if not isinstance(task, Task):
+                    raise SampleError(f"the metric asked {task!r:.80}, which is no task")
+            verdicts = yield tasks
+            tasks = tuple(steps.send(verdicts))
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return outcome
+
+
+def one_line(error: Exception) -> str:
+    """Return the error in one line, without addresses in memory."""
+    text = "".join(traceback.format_exception_only(error))
+    line = " ".join(_ADDRESS.sub("", text).split())
+    if len(line) > _MAX_MESSAGE:
+        return f"{line[: _MAX_MESSAGE - 3]}..."
+    return line
 
 
 StatementSource = Literal["reference", "response"]
