@@ -8,16 +8,7 @@ from typing import Any
 import click
 
 from localjudge.calibration import is_saved, measure_judges
-from localjudge.cli import options as cli
-from localjudge.cli.command import (
-    advanced_settings,
-    command,
-    pick,
-    pick_settings,
-    print_json,
-    progress_shown,
-    with_config,
-)
+from localjudge.cli import command as cli
 from localjudge.cli.main import ExitCode
 from localjudge.doctor.checks import CheckResult
 from localjudge.doctor.examine import examine
@@ -31,10 +22,10 @@ from localjudge.run_directory.calibration import Calibration, calibration_file
 from localjudge.words import printable
 
 
-@command(
+@cli.command(
     "calibrate",
     "localjudge calibrate run-a run-b",
-    advanced={**advanced_settings(), "config": "Data", "required": "Judge", "name": "Output"},
+    advanced={**cli.advanced_settings(), "config": "Data", "required": "Judge", "name": "Output"},
 )
 @click.argument("sources", metavar="RUN...|LABELS", type=click.Path(), nargs=-1, required=True)
 @cli.config_option
@@ -72,20 +63,20 @@ def calibrate_command(
     config_file = "none"
     if asks_judges:
         config_file = options["config"]
-    arguments, _ = with_config(config_file, "judge", *CalibrateSettings.__annotations__)
+    arguments, _ = cli.with_config(config_file, "judge", *CalibrateSettings.__annotations__)
     judges = arguments.get("judge") or ()
     if isinstance(judges, str):  # of a configuration file
         judges = [judges]
-    with progress_shown(quiet=quiet) as progress:
+    with cli.progress_shown(quiet=quiet) as progress:
         calibrations = measure_judges(
             sources,
-            pick(arguments, ("metrics", "out", *SETTINGS)),
+            cli.pick(arguments, ("metrics", "out", *SETTINGS)),
             judges=judges,
             name=options["name"],
             progress=progress,
         )
     if as_json:
-        print_json([calibration.model_dump(mode="json") for calibration in calibrations])
+        cli.print_json([calibration.model_dump(mode="json") for calibration in calibrations])
     else:
         show(*calibrations_view(calibrations))
     if not quiet and not as_json:
@@ -141,7 +132,7 @@ def _read_items(
     return int(count)
 
 
-@command("doctor", "localjudge doctor --judge model.gguf")
+@cli.command("doctor", "localjudge doctor --judge model.gguf")
 @cli.config_option
 @cli.judge_option()
 @cli.count_option(
@@ -169,8 +160,8 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """
-    arguments, _ = with_config(options["config"], "judge", *DoctorSettings.__annotations__)
-    extent = pick(options, ("injections", "probes", "required"))
+    arguments, _ = cli.with_config(options["config"], "judge", *DoctorSettings.__annotations__)
+    extent = cli.pick(options, ("injections", "probes", "required"))
     judge = arguments.get("judge")
     if isinstance(judge, tuple | list):
         raise InputError(
@@ -189,16 +180,16 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     on_check: Callable[[CheckResult], None] | None = show_check
     if as_json:
         on_check = None
-    with progress_shown(quiet=quiet) as progress:
+    with cli.progress_shown(quiet=quiet) as progress:
         diagnosis = examine(
             judge,
             progress=progress,
             on_check=on_check,
             **extent,
-            **pick_settings(arguments),
+            **cli.pick_settings(arguments),
         )
     if as_json:
-        print_json(diagnosis)
+        cli.print_json(diagnosis)
     else:
         put("\n")
         show(conclusion_view(diagnosis))
@@ -207,7 +198,7 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     return ExitCode.DONE
 
 
-@command("models", "localjudge models ~/models")
+@cli.command("models", "localjudge models ~/models")
 @click.argument("folders", nargs=-1, metavar="[FOLDER]...")
 @click.option(
     "--verbose",
@@ -225,6 +216,6 @@ def models_command(folders: tuple[str, ...], verbose: bool, as_json: bool) -> No
     """
     models = inventory(folders)
     if as_json:
-        print_json(models)
+        cli.print_json(models)
     else:
         put(model_list(models, verbose=verbose))

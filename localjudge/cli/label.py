@@ -11,8 +11,7 @@ from typing import Any, Literal
 import click
 
 from localjudge.analysis.compare import compare, join_statements
-from localjudge.cli import options as cli
-from localjudge.cli.command import command, names_next_step, pick, print_json, typed_arguments
+from localjudge.cli import command as cli
 from localjudge.errors import InputError
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_source import LabelSource
@@ -75,7 +74,7 @@ def _pressed(descriptor: int) -> Iterator[str]:
         yield from _ESCAPE_SEQUENCE.sub("", pressed)
 
 
-@command(
+@cli.command(
     "label",
     "localjudge label runs/data-3f9a1c2e",
     advanced={
@@ -147,7 +146,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     and so on; after a whole sheet or page, at its number of labels, then at twice as many, four
     times as many and so on.
     """
-    typed = typed_arguments()
+    typed = cli.typed_arguments()
     source = _open_source(directory)
     if typed.get("read"):
         _refuse_beside_read(typed)
@@ -157,12 +156,12 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     labelling = Labelling(
         source,
         typed.get("annotator"),
-        DrawingOptions(**pick(typed, DrawingOptions._fields)),
+        DrawingOptions(**cli.pick(typed, DrawingOptions._fields)),
         show_evidence=typed.get("show_evidence", False),
     )
     if labelling.disputed and not labelling.rows:
         if as_json:
-            print_json({"rows": 0})
+            cli.print_json({"rows": 0})
         else:
             click.echo(NO_DISPUTE)
         return
@@ -183,11 +182,11 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if as_json:
         keys = {"out": "file", "page": "page"}
         values = {keys[name]: str(file) for name, file in files.items()}
-        print_json({**values, "rows": count})
+        cli.print_json({**values, "rows": count})
         return
     names = " and ".join(printable(str(file)) for file in files.values())
     line = f"{numbered(count, 'statement')} to label in {names}"
-    if names_next_step():
+    if cli.names_next_step():
         then = printable(call("label", str(directory), "read", "FILE"))
         line = f"{line}; then: {then}"
     click.echo(line)
@@ -215,7 +214,7 @@ def _corrected_views(source: LabelSource, *, advice: bool = True) -> list[Table]
 
 def _check_files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
     """Return the files to write. Raises InputError for options without their file."""
-    files: dict[str, Path] = pick(typed, ("out", "page"))
+    files: dict[str, Path] = cli.pick(typed, ("out", "page"))
     if not files and as_json:
         raise InputError(
             "labelling in the terminal prints no JSON",
@@ -254,9 +253,9 @@ def _read_sources(
         labels_read = read_all_labels(source, names, annotator)
     labels_by_source = dict(zip(names, labels_read, strict=True))
     if as_json:
-        print_json({name: labels._asdict() for name, labels in labels_by_source.items()})
+        cli.print_json({name: labels._asdict() for name, labels in labels_by_source.items()})
     else:
-        show(read_view(labels_by_source), *_corrected_views(source, advice=names_next_step()))
+        show(read_view(labels_by_source), *_corrected_views(source, advice=cli.names_next_step()))
 
 
 def _label_in_terminal(labelling: Labelling) -> None:

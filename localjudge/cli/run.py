@@ -8,18 +8,7 @@ import click
 
 from localjudge import resources
 from localjudge.analysis.check import Check
-from localjudge.cli import options as cli
-from localjudge.cli.command import (
-    advanced_settings,
-    command,
-    names_next_step,
-    pick,
-    pick_settings,
-    print_json,
-    progress_shown,
-    typed_arguments,
-    with_config,
-)
+from localjudge.cli import command as cli
 from localjudge.cli.gates import GateOptions, exit_code, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.cli.pair import refuse_beside_against, run_pair, verify_pair
@@ -70,11 +59,11 @@ def _repeat_reuse(arguments: Sequence[str]) -> list[str]:
     return repeated
 
 
-@command(
+@cli.command(
     "run",
     "localjudge run data.jsonl --judge model.gguf --metrics faithfulness",
     advanced={
-        **advanced_settings(),
+        **cli.advanced_settings(),
         "config": "Data",
         "allow_different": "Evidence",
         "junit": "Evidence",
@@ -126,11 +115,11 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     if arguments.get("against") is not None:
         refuse_beside_against(arguments, is_demo=options["demo"])
     gates = GateOptions(arguments)
-    gates.refuse_needless(typed_arguments())
-    given = GivenSettings.check(pick_settings(arguments))
+    gates.refuse_needless(cli.typed_arguments())
+    given = GivenSettings.check(cli.pick_settings(arguments))
     if not options["dry_run"]:
         gates.begin()
-    with progress_shown(quiet=quiet) as progress:
+    with cli.progress_shown(quiet=quiet) as progress:
         if arguments.get("against") is not None:
             formats = {"as_json": as_json, "is_dry": options["dry_run"]}
             return run_pair(arguments, given.settings, gates, progress, **formats)
@@ -150,7 +139,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     if arguments.get("report"):
         report = write_report(run, result, gates.baseline)
     if as_json:
-        print_json(_values(run, result, report))
+        cli.print_json(_values(run, result, report))
     else:
         show(*_views(run, result, report, is_demo=options["demo"]))
     return exit_code(run, passed=result.passed)
@@ -167,7 +156,7 @@ def _views(run: RunRecord, result: Check, report: Path | None, *, is_demo: bool)
     views: list[Table] = []
     if is_demo:
         views += verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC)
-    views.append(summary_view(run, labels=result.labels, advice=names_next_step()))
+    views.append(summary_view(run, labels=result.labels, advice=cli.names_next_step()))
     return [*views, *gate_views(result, report)]
 
 
@@ -183,7 +172,7 @@ def _arguments(
     config_file = options["config"]
     if options["demo"]:
         config_file = config_file or "none"
-    arguments, config = with_config(config_file)
+    arguments, config = cli.with_config(config_file)
     if options["demo"]:
         arguments["data"] = [str(resources.demo_file())]
     return arguments, config
@@ -211,7 +200,7 @@ def _estimate(planned: Plan, as_json: bool, progress: Progress, **how: Any) -> i
     estimate = estimate_plan(planned, **how, progress=progress)
     progress.close()
     if as_json:
-        print_json(estimate)
+        cli.print_json(estimate)
     else:
         show(estimate_view(estimate))
     return ExitCode.DONE
@@ -223,13 +212,13 @@ def _list_metrics(as_json: bool) -> int:
         rows = []
         for metric in metrics:
             rows.append({**metric._asdict(), "about": metric.about._asdict()})
-        print_json(rows)
+        cli.print_json(rows)
     else:
         show(*metric_list(metrics))
     return ExitCode.DONE
 
 
-@command("verify", "localjudge verify runs/data-3f9a1c2e --sample 200")
+@cli.command("verify", "localjudge verify runs/data-3f9a1c2e --sample 200")
 @cli.run_argument
 @cli.count_option("--sample", "Repeat N random answers.", least=1)
 @click.option(
@@ -261,10 +250,10 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
     Exit code: 0 verified; 3 not verified, or FILE gives other samples; 1 the run or its judge
     cannot be opened; 4 interrupted, or verified but the result could not be stored.
     """
-    typed = typed_arguments()
+    typed = cli.typed_arguments()
 
     def verify(path: Path) -> Verification:
-        with progress_shown(quiet=quiet) as progress:
+        with cli.progress_shown(quiet=quiet) as progress:
             result = verify_run(
                 path,
                 judge=options["judge"],
@@ -272,7 +261,7 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
                 data=options["data"] or None,
                 progress=progress,
                 check_report=check_report,
-                **pick(typed, VerifySettings.__annotations__),
+                **cli.pick(typed, VerifySettings.__annotations__),
             )
         if result.not_stored and quiet:
             problem = f"{VERIFICATION} cannot be stored: {result.not_stored}"
@@ -291,7 +280,7 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
         return verify_pair(comparison, verify, code_of, as_json=as_json)
     result = verify(directory)
     if as_json:
-        print_json(result)
+        cli.print_json(result)
     else:
         show(verification_view(result))
     return code_of(result)

@@ -20,8 +20,7 @@ import click
 from localjudge.analysis.compare import compare, join_statements
 from localjudge.analysis.comparison import MetricChange, RunComparison, decide_difference
 from localjudge.analysis.gate_decisions import count_missing_labels
-from localjudge.cli import options as cli
-from localjudge.cli.command import command, progress_shown
+from localjudge.cli import command as cli
 from localjudge.cli.main import ExitCode
 from localjudge.cli.start_answers import (
     ask_and_store,
@@ -66,7 +65,7 @@ from localjudge.stats.interval import NoMean
 from localjudge.words import numbered, option, option_name, printable
 
 
-@command("start", "localjudge start data.csv")
+@cli.command("start", "localjudge start data.csv")
 @click.argument("data", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--labels",
@@ -220,7 +219,7 @@ def _estimate(folder: StartFolder, planned: Plan | PairPlan) -> Estimate:
     answers = folder.answers
     judge = answers["judge"]
     if isinstance(planned, PairPlan):
-        with progress_shown(quiet=False) as progress:
+        with cli.progress_shown(quiet=False) as progress:
             estimates = estimate_pair(planned, judge=judge, out=folder.run, progress=progress)
         for column, estimate in zip(planned.columns, estimates, strict=True):
             show(Table(titles=[printable(column)]), estimate_view(estimate))
@@ -231,7 +230,7 @@ def _estimate(folder: StartFolder, planned: Plan | PairPlan) -> Estimate:
         return after.model_copy(update=changes)
     names: Sequence[str] = ("mapping", "language", "reuse")
     settings = checked({name: answers[name] for name in names if name in answers})
-    with progress_shown(quiet=False) as progress:
+    with cli.progress_shown(quiet=False) as progress:
         planned = planned._replace(settings=settings)
         estimate = estimate_plan(planned, judge=judge, out=folder.run, progress=progress)
     show(estimate_view(estimate))

@@ -9,8 +9,7 @@ import click
 
 from localjudge.analysis.compare import compare
 from localjudge.analysis.slices import slices
-from localjudge.cli import options as cli
-from localjudge.cli.command import command, names_next_step, print_json, typed_arguments
+from localjudge.cli import command as cli
 from localjudge.cli.gates import GateOptions, exit_code, gate_values, gate_views
 from localjudge.cli.pair import name_sides, open_comparison, show_pair
 from localjudge.errors import InputError
@@ -44,7 +43,7 @@ from localjudge.types import Sample
 from localjudge.words import option_name
 
 
-@command("show", "localjudge show runs/data-3f9a1c2e 2 --metrics context_recall")
+@cli.command("show", "localjudge show runs/data-3f9a1c2e 2 --metrics context_recall")
 @cli.run_argument
 @click.argument("sample", required=False)
 @cli.metrics_option("Only these metrics.")
@@ -94,7 +93,7 @@ def show_command(
     if options["labels"]:
         disputes = disputed_statements(run, metrics)
         if as_json:
-            print_json([dispute.model_dump() for dispute in disputes])
+            cli.print_json([dispute.model_dump() for dispute in disputes])
         else:
             show(disputes_view(run, disputes))
     elif options["disagree"]:
@@ -104,7 +103,7 @@ def show_command(
     elif sample is not None:
         _show_sample(run, sample, chosen_metrics, options, as_json)
     elif as_json:
-        print_json(_values(run, metrics, options["worst"]))
+        cli.print_json(_values(run, metrics, options["worst"]))
     else:
         show(*_run_tables(run, chosen_metrics, options["worst"], details=options["details"]))
 
@@ -129,7 +128,7 @@ def _check_one_view(sample: str | None, column: str | None, options: Mapping[str
         raise InputError(f"{' and '.join(chosen)} exclude each other", hint="name one of them")
     if options["prompts"] and sample is None:
         raise InputError("--prompts shows the prompts of one sample", hint="name a SAMPLE")
-    if "worst" in typed_arguments() and chosen not in ([], ["--details"]):
+    if "worst" in cli.typed_arguments() and chosen not in ([], ["--details"]):
         hint = f"omit it, or {chosen[0]}"
         raise InputError("--worst is the number of samples below the table of a run", hint=hint)
 
@@ -137,7 +136,7 @@ def _check_one_view(sample: str | None, column: str | None, options: Mapping[str
 def _show_disagreements(run: RunRecord, metrics: Sequence[str], as_json: bool) -> None:
     verdicts = disagreements(run, metrics)
     if as_json:
-        print_json([values_with_labels(row, statement) for row, statement in verdicts])
+        cli.print_json([values_with_labels(row, statement) for row, statement in verdicts])
     else:
         show(disagreements_view(verdicts))
 
@@ -145,7 +144,7 @@ def _show_disagreements(run: RunRecord, metrics: Sequence[str], as_json: bool) -
 def _show_slices(run: RunRecord, column: str, metrics: Sequence[str] | None, as_json: bool) -> None:
     parts = slices(run, column)
     if as_json:
-        print_json(parts)
+        cli.print_json(parts)
     else:
         show(*[slices_view(run, parts, metric=metric) for metric in metrics or (None,)])
 
@@ -198,7 +197,7 @@ def _show_sample(
         values = _sample_values(run, sample, metrics or list(run), details=details)
         if options["prompts"]:
             values["prompts"] = _prompts(run, sample, metrics or list(run))
-        print_json(values)
+        cli.print_json(values)
         return
     tables: list[Table] = []
     if metrics is None:
@@ -245,7 +244,7 @@ def _prompts(run: RunRecord, sample: Sample, metrics: Sequence[str]) -> dict[str
     return prompts
 
 
-@command("report", "localjudge report runs/new --baseline runs/old")
+@cli.command("report", "localjudge report runs/new --baseline runs/old")
 @cli.run_argument
 @cli.baseline_option
 @cli.gate_option
@@ -285,7 +284,7 @@ def report_command(
     if certificate is not None:
         how = {"title": title, "language": options["language"], "by": options["by"]}
         return _certify(directory, certificate, as_json, **how)
-    typed = typed_arguments()
+    typed = cli.typed_arguments()
     if "language" in typed:
         raise InputError(
             "--language is the language of a certificate",
@@ -306,8 +305,8 @@ def report_command(
     result = gates.check(run)
     page = write_report(run, result, gates.baseline, out, title=title, by=options["by"])
     if as_json:
-        print_json({"file": str(page), "bytes": page.stat().st_size, **gate_values(result)})
-    elif comparison is not None and not names_next_step() and not result.decisions:
+        cli.print_json({"file": str(page), "bytes": page.stat().st_size, **gate_values(result)})
+    elif comparison is not None and not cli.names_next_step() and not result.decisions:
         show(Table(notes=[f"report {page}"]))  # localjudge start shows the difference at its end
     else:
         show(*gate_views(result, page))
@@ -315,7 +314,7 @@ def report_command(
 
 
 def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
-    typed = typed_arguments()
+    typed = cli.typed_arguments()
     others = typed.keys() & {"baseline", "out", "allow_different"}
     if others:
         hint = f"omit {option_name(min(others))}, or write the report by another command"
@@ -341,7 +340,7 @@ def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
         if certificate.decisions:
             gates = [decision.model_dump(mode="json") for decision in certificate.decisions]
             values["gates"] = gates
-        print_json(values)
+        cli.print_json(values)
     else:
         lines = [f"certificate {certificate.file}"]
         for problem in certificate.problems:
@@ -353,7 +352,7 @@ def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
     return exit_code(passed=certificate.passed)
 
 
-@command("export", "localjudge export runs/data-3f9a1c2e --format csv --out scores.csv")
+@cli.command("export", "localjudge export runs/data-3f9a1c2e --format csv --out scores.csv")
 @cli.run_argument
 @click.option(
     "--format",
@@ -405,10 +404,10 @@ def export_command(
         return
     size = write_output(out, parts)
     if as_json:
-        print_json({"file": str(out), "format": as_format, "bytes": size})
+        cli.print_json({"file": str(out), "format": as_format, "bytes": size})
 
 
-@command("compare", "localjudge compare runs/before runs/after --moved 3")
+@cli.command("compare", "localjudge compare runs/before runs/after --moved 3")
 @click.argument("baseline", metavar="A", type=cli.PATH)
 @click.argument("run", metavar="[B]", type=cli.PATH, required=False)
 @cli.count_option("--moved", "Number of samples to show, largest changes first.", default=5)
@@ -432,7 +431,7 @@ def compare_command(
         problem = comparison.warnings[0]
         raise InputError(f"{baseline} and {run} cannot be compared: {problem}")
     if as_json:
-        print_json(comparison)
+        cli.print_json(comparison)
         return
     step = next_step_of_comparison(comparison)
     show(*name_sides(comparison), *comparison_view(comparison), Table(notes=[f"next: {step}"]))
