@@ -2,15 +2,19 @@ from pathlib import Path
 
 import pytest
 
-from localjudge import InputError
+from localjudge import InputError, Judge, ScriptedEngine
 from localjudge.text import Segmenter
-from localjudge.text.languages import read_abbreviations
 
 MAX_CHARACTERS = 40
 
 
 def cut(text: str, *abbreviations: str, language: str = "de") -> list[str]:
     return [span.text for span in Segmenter(language, abbreviations=abbreviations)(text)]
+
+
+def read_file(file: Path) -> tuple[str, ...]:
+    with Judge.open(engine=ScriptedEngine({}), abbreviations=str(file)) as judge:
+        return judge.settings.abbreviations
 
 
 @pytest.mark.parametrize(
@@ -52,7 +56,7 @@ def test_long_abbreviation_lists_are_as_fast_as_short_ones() -> None:
 def test_abbreviation_file_format(tmp_path: Path) -> None:
     file = tmp_path / "own.txt"
     file.write_text("\ufeff# ours\nPat.\n\n  n.  Chr.   # era\nPat\nAss'n\n", encoding="utf-8")
-    assert read_abbreviations(file) == ("Ass'n", "Pat", "n. Chr")
+    assert read_file(file) == ("Ass'n", "Pat", "n. Chr")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +76,7 @@ def test_an_invalid_abbreviation_file_is_refused_with_its_line(
     file = tmp_path / "own.txt"
     file.write_bytes(content)
     with pytest.raises(InputError, match=message):
-        read_abbreviations(file)
+        read_file(file)
 
 
 def test_abbreviations_identify_the_segmenter_in_any_order() -> None:
