@@ -129,7 +129,7 @@ def _objects_of_maps(value: Any, kind: Any) -> Any:
 def import_pyarrow(what: str) -> Any:
     """Return the module. Raises InputError that names what needs it."""
     try:
-        import pyarrow
+        import pyarrow  # type: ignore[import-untyped]
     except ImportError as error:
         hint = "install it with: pip install pyarrow"
         raise InputError(f"{what}, and pyarrow is not installed", hint=hint) from error
