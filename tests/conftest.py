@@ -26,6 +26,8 @@ with suppress(ImportError):  # the environment of other evaluators lacks it
     hypothesis.settings.load_profile("no deadline")
 
 ScriptedRun = Callable[..., localjudge.Run]
+PROFILES = Path(localjudge.__file__).parent / "judge" / "prompts"
+"""Folder of the bundled prompt profiles."""
 LIMIT_SECONDS = {"engine": 600, "slow": 3600}
 """Ten times the duration of the longest tests."""
 

@@ -16,7 +16,7 @@ from localjudge import model_registry
 from localjudge.engine import opening
 from localjudge.engine.protocol import Engine, InspectableEngine, ModelFacts
 from localjudge.errors import ModelError, SampleError
-from localjudge.judge.answer_grammars import COMPILER
+from localjudge.judge.profile import COMPILER
 from localjudge.model_registry import ModelFile
 from localjudge.text.segmenter import import_spacy
 from localjudge.types import Record, VerdictRequest, readable

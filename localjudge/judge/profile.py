@@ -6,9 +6,10 @@ Prompts are always evaluated node by node, because the steps affect the logits.
     instructions | context ... | question | statement                attribution
     instructions | chunk | question                                  relevance of a chunk
 
-Answers follow a JSON schema (`localjudge.judge.answer_grammars`), or the format that the model was
-trained for:
+Answers follow a JSON schema in `grammars/`, which Outlines converts to a regular expression without
+white space, or the format that the model was trained for:
 
+    {"properties": {"attributed": {"enum": [0, 1]}}}                ->   \{"attributed":(0|1)\}
     form = "<score> {verdict} </score>",  labels = { yes = 0, no = 1 } -> <score> (yes|no) </score>
 
 All files are hashed together, but a task in `special/` separately, and only if it is asked.
@@ -20,26 +21,23 @@ their outputs in order, and each task says which of them mean yes:
     outputs = ["contradiction", "neutral", "entailment"]       answer = { yes = ["entailment"] }
 """
 
-import hashlib
+import json
 import re
+import sys
 from collections import Counter
-from collections.abc import Sequence
-from functools import lru_cache
-from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
     Field,
     NonNegativeInt,
     PositiveInt,
-    ValidationError,
     field_validator,
     model_validator,
 )
 
-from localjudge.errors import InputError
-from localjudge.judge.answer_grammars import GRAMMARS
-from localjudge.resources import parse_toml
+from localjudge import resources
 from localjudge.types import (
     SHARE_PLACEHOLDER,
     ClassifierReading,
@@ -60,15 +58,32 @@ TASKS = frozenset(
     ]
 )
 
-_BUNDLED = Path(__file__).parent / "prompts"
-_MAX_PROBLEMS = 4
-"""Problems of a profile in a message."""
 _VERDICT = "{verdict}"
 _SPECIAL = re.compile(r"([\\.^$*+?{}\[\]|()])")  # in Python and in llguidance
 _UNNAMED = re.compile(r"LABEL_\d+")  # Hugging Face's names of outputs without names
 PLACEHOLDER = re.compile(
     r"\{( ?)(context|question|unit|reference|response|own_question|levels|answer)\}"
 )
+COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
+"""Converts schemas to regular expressions. `pyproject.toml` has the same rule."""
+_LABELS: dict[str, dict[str, int | float]] = {
+    "attributed": {"0": 0, "1": 1},
+    "relevant": {"0": 0, "1": 1},
+    "useful": {"0": 0, "1": 1},
+    "sufficient": {"0": 0, "1": 1},
+    "refused": {"0": 0, "1": 1},
+    "answer": {"no": 0, "yes": 1},
+    "level": {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1},
+}
+_REASON = {"type": "string", "minLength": 1, "maxLength": 200, "x-max-tokens": 64}
+GRAMMARS = frozenset(
+    [
+        *_LABELS,
+        *(f"reason_{verdict}" for verdict in _LABELS),
+        *(f"{verdict}_reason" for verdict in _LABELS),
+    ]
+)
+"""Names of the bundled grammars."""
 
 
 class AnswerForm(Record):
@@ -323,111 +338,55 @@ def task_name(task: Task) -> str:
     return type(task).__name__.lower()
 
 
-class ProfileFolder(Record):
-    """A profile's files, as stored in a run."""
-
-    path: str
-    files: dict[str, str]
-
-    @classmethod
-    def read(cls, folder: Path) -> Self:
-        files = (*folder.glob("*.toml"), *folder.glob("special/*.toml"))
-        texts = {}
-        for file in files:
-            texts[file.relative_to(folder).as_posix()] = _read_text(file)
-        return cls(path=str(folder), files=texts)
+@cache
+def load_grammar(name: str) -> Grammar:
+    """Load one of the bundled `GRAMMARS`. Raises InputError if its file is missing."""
+    schema = load_schema(name)
+    [labels] = [_LABELS[key] for key in schema["properties"] if key in _LABELS]
+    pattern = _compile(json.dumps(schema))
+    tokens = int(schema["properties"].get("reason", {}).get("x-max-tokens", 0))
+    return Grammar(name=name, pattern=pattern, labels=labels, reason_tokens=tokens)
 
 
-def _read_text(file: Path) -> str:
-    if not file.is_file():  # a pipe would be waited for
-        raise InputError(f"{file} is not a regular file", hint="copy the file itself there")
-    try:
-        return file.read_bytes().decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{file} cannot be read: {error}",
-            hint="name a TOML file in UTF-8",
-        ) from error
+def _compile(schema: str) -> str:
+    """Convert a JSON schema to a regular expression without white space."""
+    if COMPILER == "outlines":
+        from outlines.types import JsonSchema
+        from outlines.types.dsl import to_regex
+
+        return str(to_regex(JsonSchema(schema, whitespace_pattern="")))
+
+    from outlines_core.json_schema import build_regex_from_schema
+
+    return f"({build_regex_from_schema(schema, '')})"
 
 
-def bundled() -> list[str]:
-    return sorted(path.parent.name for path in _BUNDLED.glob("*/profile.toml"))
+def load_schema(name: str) -> dict[str, Any]:
+    """Load a schema.
+
+    `reason_attributed` has a reason before the verdict, `attributed_reason` after it.
+    """
+    for verdict in _LABELS:
+        if name == f"reason_{verdict}":
+            schema = load_schema(verdict)
+            properties = {"reason": _REASON, **schema["properties"]}
+            return _with_properties(schema, properties, "A reason, then the verdict.")
+        if name == f"{verdict}_reason":
+            schema = load_schema(verdict)
+            properties = {**schema["properties"], "reason": _REASON}
+            return _with_properties(schema, properties, "The verdict, then a reason.")
+    text = resources.bundled_file("grammars", f"{name}.json").read_text(encoding="utf-8")
+    return cast(dict[str, Any], json.loads(text))
 
 
-def read_profile(profile: object) -> object:
-    if not isinstance(profile, str | Path) or str(profile) in bundled():
-        return profile
-    folder = Path(profile).expanduser()
-    if not folder.is_dir():
-        return str(profile)
-    return ProfileFolder.read(folder.absolute())
-
-
-def no_profile(name: str) -> InputError:
-    names = ", ".join(bundled())
-    hint = f"profiles are {names}, or name a folder with one"
-    return InputError(f"no prompt profile is called {name!r}", hint=hint)
-
-
-def load_profile(profile: str | ProfileFolder) -> PromptProfile:
-    """Load a profile by name or folder. Raises InputError if it does not exist or is not valid."""
-    if isinstance(profile, ProfileFolder):
-        return _load_folder(profile)
-    if profile in bundled():
-        return _load_bundled(profile)
-    return _load_folder(_read_folder(profile))
-
-
-@lru_cache
-def _load_bundled(name: str) -> PromptProfile:
-    """Load a bundled profile once in a process."""
-    return _load_folder(_read_folder(name))
-
-
-def _load_folder(profile: ProfileFolder) -> PromptProfile:
-    digest = hashlib.sha256()
-    special: dict[str, str] = {}
-    tables: dict[str, dict[str, Any]] = {}
-    for name in sorted(profile.files, key=lambda name: ("/" in name, name)):
-        task = PurePath(name).stem
-        content = profile.files[name].encode()
-        if "/" in name:
-            special[task] = hashlib.sha256(content).hexdigest()
-        else:
-            digest.update(f"{name}\0{len(content)}\0".encode() + content)
-        tables[task] = parse_toml(content, f"{profile.path}/{name}")
-    fields = tables.pop("profile", {})
-    fields |= {
-        "name": PurePath(profile.path).name,
-        "sha256": digest.hexdigest(),
-        "special": special,
-        "tasks": tables,
+def _with_properties(
+    schema: Mapping[str, Any],
+    properties: Mapping[str, Any],
+    order: str,
+) -> dict[str, Any]:
+    return {
+        **schema,
+        "description": f"{schema['description']} {order}",
+        "properties": properties,
+        "required": list(properties),
     }
-    try:
-        return PromptProfile.model_validate(fields)
-    except (ValidationError, TypeError) as error:
-        reasons = str(error)
-        if isinstance(error, ValidationError):
-            reasons = _list_problems(error)
-        problem = f"the prompt profile {profile.path} is not valid: {reasons}"
-        raise InputError(problem, hint="correct its files") from error
-
-
-def _list_problems(error: ValidationError) -> str:
-    """Return the first problems as `attribution.node.1.colour: Extra inputs are not permitted`."""
-    problems: list[str] = []
-    for problem in error.errors(include_url=False, include_input=False)[:_MAX_PROBLEMS]:
-        names = [str(part) for part in problem["loc"] if re.fullmatch(r"\w+", str(part))]
-        place = ".".join(names).removeprefix("tasks.")
-        message = problem["msg"].removeprefix("Value error, ")
-        problems.append(": ".join(filter(None, (place, message))))
-    return "; ".join(problems)
-
-
-def _read_folder(name: str) -> ProfileFolder:
-    folder = Path(name).expanduser()
-    if name in bundled():
-        folder = _BUNDLED / name
-    if not folder.is_dir():
-        raise no_profile(name)
-    return ProfileFolder.read(folder.resolve())

@@ -20,8 +20,7 @@ from functools import lru_cache, partial
 from typing import Any, Literal
 
 from localjudge.errors import InputError, ModelError, SampleError
-from localjudge.judge.answer_grammars import load_grammar
-from localjudge.judge.profile import PromptProfile, task_name
+from localjudge.judge.profile import PromptProfile, load_grammar, task_name
 from localjudge.judge.rendering import RoledNode, list_unshown, render
 from localjudge.types import (
     ChatEnds,

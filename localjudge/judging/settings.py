@@ -14,9 +14,14 @@ from localjudge.arguments import check_arguments
 from localjudge.dataset.dataset import Shard
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError
-from localjudge.judge.profile import ProfileFolder, no_profile, read_profile
-from localjudge.judge.profile import bundled as bundled_profiles
-from localjudge.judge.profile_choice import ChosenProfile, choose
+from localjudge.judge.profile_choice import (
+    ChosenProfile,
+    ProfileFolder,
+    choose,
+    no_profile,
+    read_profile,
+)
+from localjudge.judge.profile_choice import bundled as bundled_profiles
 from localjudge.judge.wording import Reasons, require
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.metric import Metric

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from localjudge import model_registry
 from localjudge.analysis.row_counts import missing_scores
-from localjudge.judge.profile import load_profile
+from localjudge.judge.profile_choice import load_profile
 from localjudge.labels.label_source import how_to_label
 from localjudge.labels.run_labels import RunLabels
 from localjudge.metrics import catalog

@@ -21,7 +21,7 @@ from pydantic import Field, PlainSerializer, SerializerFunctionWrapHandler, mode
 
 from localjudge import model_registry
 from localjudge.errors import InputError
-from localjudge.judge.profile import load_profile
+from localjudge.judge.profile_choice import load_profile
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import Metric, get_options

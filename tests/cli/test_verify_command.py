@@ -12,8 +12,8 @@ import pytest
 import random_model
 
 from localjudge import evaluate, resources
-from localjudge.judge import profile as prompts
 from tests.cli.conftest import Call
+from tests.conftest import PROFILES
 
 pytestmark = pytest.mark.engine
 
@@ -103,7 +103,7 @@ def test_other_last_bits_are_verified_only_with_the_option(directory: Path, call
 def test_a_run_keeps_the_text_of_its_prompt(tmp_path: Path, call: Call) -> None:
     """The run is verified without the folder. A changed text is another judge."""
     own = Path(
-        shutil.copytree(Path(prompts.__file__).parent / "prompts" / "instruct", tmp_path / "own"),
+        shutil.copytree(PROFILES / "instruct", tmp_path / "own"),
     )
     model = random_model.write(tmp_path / "model.gguf", random_model.byte_vocabulary())
     options: Any = {

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from localjudge import ScriptedEngine
 from localjudge.doctor.examinee import Examinee, plain_cases
 from localjudge.engine.protocol import EngineStats
-from localjudge.judge import profile as prompts
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Progress
 from localjudge.types import VerdictRequest
 
-WRITER = PromptWriter(prompts.load_profile("instruct"))
+WRITER = PromptWriter(load_profile("instruct"))
 RIGHT_ANSWERS = {str(case.statement): float(case.answer) for case in plain_cases()}
 """The answers to the plain cases by statement."""
 

@@ -8,7 +8,6 @@ from localjudge.doctor.probing import (
     ProbeFigures,
     check_admission,
 )
-from localjudge.judge import profile as prompts
 from localjudge.judge.probes import (
     Probe,
     answer_probes,
@@ -17,6 +16,7 @@ from localjudge.judge.probes import (
     probes,
     rearranged,
 )
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.labels.judge_figures import Skill
 from localjudge.metrics import Task
@@ -389,7 +389,7 @@ def test_answers_are_asked_of_judges_with_prompts_for_sentences() -> None:
     """The reader has no prompt for relevance, but one for sentences of answers."""
     tasks = {}
     for name in ("reader", "qwen3-reranker", "lexical"):
-        tasks[name] = probing.find_probed_tasks(PromptWriter(prompts.load_profile(name)))
+        tasks[name] = probing.find_probed_tasks(PromptWriter(load_profile(name)))
     assert tasks == {
         "reader": ("attribution", "answers"),
         "qwen3-reranker": ("relevance", "answers"),

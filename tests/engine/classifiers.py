@@ -10,7 +10,7 @@ from gguf import GGUFWriter
 
 from localjudge.engine.llamacpp.classifier import LlamaCppClassifier
 from localjudge.engine.protocol import EngineSettings
-from localjudge.judge.profile import load_profile
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Span, Unit
 from localjudge.model_registry import ModelFile

@@ -16,8 +16,8 @@ from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.model import load_vocabulary, open_model
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.tokens import Vocabulary
-from localjudge.judge import answer_grammars as grammars
-from localjudge.judge.profile import load_profile
+from localjudge.judge.profile import load_grammar
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Span, Unit
 from localjudge.model_registry import ModelFile
@@ -104,7 +104,7 @@ def ask() -> Asker:
             for context in contexts
         ]
         nodes.append((Piece(text=unit, trusted=False), Piece(text="\nAnswer: ", trusted=True)))
-        return VerdictRequest(path=tuple(nodes), grammar=grammars.load_grammar(grammar))
+        return VerdictRequest(path=tuple(nodes), grammar=load_grammar(grammar))
 
     return request
 

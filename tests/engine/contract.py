@@ -16,7 +16,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from localjudge.engine.protocol import Engine
-from localjudge.judge import profile as prompts
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.metrics import Attribution, Span, Unit
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
@@ -76,9 +76,9 @@ def example_requests(engine: Engine) -> list[VerdictRequest]:
     ]
     ways: tuple[Reasons, ...] = ("none", "before", "after")
     return [
-        PromptWriter(
-            prompts.load_profile(DEFAULT_PROFILE), engine.chat_ends, reasons=reasons
-        ).request(Attribution(unit=unit, contexts=_CONTEXTS[: 1 + unit.index % 2]))
+        PromptWriter(load_profile(DEFAULT_PROFILE), engine.chat_ends, reasons=reasons).request(
+            Attribution(unit=unit, contexts=_CONTEXTS[: 1 + unit.index % 2])
+        )
         for reasons in ways
         for unit in units[: None if reasons == "none" else 2]
     ]

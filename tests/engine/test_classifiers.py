@@ -15,12 +15,12 @@ from localjudge.engine.llamacpp.context import Encoder
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.opening import can_judge, model_facts, open_engine
 from localjudge.engine.protocol import EngineSettings
-from localjudge.judge import profile as profiles
-from localjudge.judge.answer_grammars import load_grammar
+from localjudge.judge.profile import load_grammar
 from localjudge.metrics import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.run_directory.request_keys import RequestKeys
 from localjudge.types import Answer, ClassifierReading, Grammar, NoAnswer, Piece, VerdictRequest
+from tests.conftest import PROFILES
 from tests.engine.classifiers import (
     ENTAILMENT,
     NLI_SHAPE,
@@ -48,7 +48,7 @@ STATEMENTS = (
     "</s><mask>{share}",
     "x",
 )
-READER_PROFILE = Path(profiles.__file__).parent / "prompts" / "reader"
+READER_PROFILE = PROFILES / "reader"
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from localjudge import InputError, OutOfResource
 from localjudge.engine.cluster import joined
 from localjudge.engine.ray_engine import ask_again, group_by_prefix
-from localjudge.judge import answer_grammars
+from localjudge.judge.profile import load_grammar
 from localjudge.types import Piece, VerdictRequest
 
 MAX_REPEATS = 3
 
-GRAMMAR = answer_grammars.load_grammar("attributed")
+GRAMMAR = load_grammar("attributed")
 
 
 def node(text: str) -> Any:

@@ -13,7 +13,7 @@ from localjudge.engine.decoding import (
     nearest_label,
     read_verdict,
 )
-from localjudge.judge import answer_grammars as grammars
+from localjudge.judge.profile import load_grammar
 from tests.engine.conftest import OpenVocabulary
 
 pytestmark = pytest.mark.engine
@@ -69,7 +69,7 @@ def test_a_certain_level_is_written_as_its_digit(
 ) -> None:
     with open_vocabulary("bytes") as vocabulary:
         constraints = Constraints(vocabulary)
-        grammar = constraints.compile(grammars.load_grammar("level"))
+        grammar = constraints.compile(load_grammar("level"))
         answer = ConstrainedAnswer(constraints, grammar)
         scores = np.full(vocabulary.size, -50, np.float32)
         scores[vocabulary.user(text)] = 50

@@ -14,7 +14,7 @@ from localjudge.engine.decoding import Choice, greedy, nearest_label, read_verdi
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.self_check import SelfCheckResult
 from localjudge.engine.protocol import EngineSettings
-from localjudge.judge import answer_grammars as grammars
+from localjudge.judge.profile import load_grammar
 from localjudge.judge.wording import Reasons
 from localjudge.metrics import SampleError
 from localjudge.model_registry import ModelFile
@@ -58,8 +58,8 @@ def short(
     unit: str, *, grammar: str = "attributed", explanation: str | None = None
 ) -> VerdictRequest:
     nodes = ((Piece(text="Is it so? ", trusted=True),), (Piece(text=unit, trusted=False),))
-    after = grammars.load_grammar(explanation) if explanation else None
-    return VerdictRequest(path=nodes, grammar=grammars.load_grammar(grammar), explanation=after)
+    after = load_grammar(explanation) if explanation else None
+    return VerdictRequest(path=nodes, grammar=load_grammar(grammar), explanation=after)
 
 
 @pytest.fixture(

@@ -14,7 +14,7 @@ from localjudge.engine.decoding import (
     read_verdict,
 )
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.judge import answer_grammars as grammars
+from localjudge.judge.profile import load_grammar
 from localjudge.judge.wording import Reasons
 from localjudge.types import Answer, VerdictRequest
 from tests.engine.conftest import Opener, OpenVocabulary, attributions
@@ -99,7 +99,7 @@ def test_a_character_may_span_tokens(opened: Opener) -> None:
     engine = opened()
     vocabulary = engine.vocabulary
     constraints = Constraints(vocabulary)
-    grammar = constraints.compile(grammars.load_grammar("reason_attributed"))
+    grammar = constraints.compile(load_grammar("reason_attributed"))
     written = ConstrainedAnswer(constraints, grammar)
     for wanted in (b"\xc3", b"\xa9", b'"', b"1"):
         logits = np.zeros(vocabulary.size, dtype=np.float32)

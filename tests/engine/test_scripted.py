@@ -5,7 +5,7 @@ import pytest
 
 from localjudge import ScriptedEngine
 from localjudge.engine.scripted import unit_text
-from localjudge.judge import answer_grammars as grammars
+from localjudge.judge.profile import load_grammar
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
 
 pytestmark = pytest.mark.engine
@@ -15,7 +15,7 @@ REFUSED = NoAnswer(error="too strange", valid_mass=0.001)
 
 
 def about(text: str) -> VerdictRequest:
-    return VerdictRequest(((Piece(text, trusted=False),),), grammars.load_grammar("attributed"))
+    return VerdictRequest(((Piece(text, trusted=False),),), load_grammar("attributed"))
 
 
 def halved(probability: float, _request: VerdictRequest) -> float:
@@ -70,4 +70,4 @@ def test_the_unit_is_the_last_text_unless_a_custom_question_follows(
     path: list[list[str]], unit: str
 ) -> None:
     nodes = tuple(tuple(Piece(text, trusted=False) for text in node) for node in path)
-    assert unit_text(VerdictRequest(nodes, grammars.load_grammar("answer"))) == unit
+    assert unit_text(VerdictRequest(nodes, load_grammar("answer"))) == unit

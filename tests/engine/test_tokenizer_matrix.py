@@ -10,7 +10,7 @@ import random_model
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.tokens import ChatTemplate
-from localjudge.judge import profile as prompts
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.metrics import Attribution, Relevance, Span, Task, Unit, Usefulness
 from localjudge.model_registry import ModelFile
@@ -160,9 +160,7 @@ def test_prompts_decode_to_their_text_and_every_verdict_is_valid(
     engine: LlamaCppEngine, ends: ChatEnds | None, script: str, reasons: Reasons
 ) -> None:
     """After at most one begin token, which is the template's or added by the engine."""
-    requests = PromptWriter(prompts.load_profile("instruct"), ends, reasons=reasons).requests(
-        tasks(script)
-    )
+    requests = PromptWriter(load_profile("instruct"), ends, reasons=reasons).requests(tasks(script))
     words = engine.vocabulary
     begin = words.spell_token(words.bos) if engine.identity["begin_of_text"] else ""
     for request in requests:

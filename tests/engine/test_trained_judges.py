@@ -10,8 +10,8 @@ from localjudge.engine.decoding import ConstrainedAnswer, Constraints
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.tokens import Vocabulary
-from localjudge.judge import answer_grammars as grammars
-from localjudge.judge import profile as prompts
+from localjudge.judge.profile import load_grammar
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Task
 from localjudge.model_registry import ModelFile
@@ -58,7 +58,7 @@ def test_prompts_decode_to_their_text_and_hostile_text_cannot_end_a_turn(
     engine = opened(
         make_model(shape=SHAPE, vocabulary=vocabulary, chat_template=TEMPLATES[profile])
     )
-    made_for = prompts.load_profile(profile)
+    made_for = load_profile(profile)
     ends = None
     if made_for.converses:
         ends = engine.chat_without_ends
@@ -81,7 +81,7 @@ def vocabulary(open_vocabulary: OpenVocabulary) -> Iterator[Callable[[str], Voca
 
 
 def load_answer_grammar(profile: str, task: str) -> Grammar:
-    answer = prompts.load_profile(profile).tasks[task].grammar
+    answer = load_profile(profile).tasks[task].grammar
     assert not isinstance(answer, str)
     return answer.grammar(task)
 
@@ -156,5 +156,5 @@ def test_no_bundled_grammar_forces_a_space(
     """So stored answers remain valid."""
     constraints = Constraints(vocabulary(name))
     for grammar in ("attributed", "relevant", "useful", "sufficient", "refused", "answer", "level"):
-        start = constraints.compile(grammars.load_grammar(grammar)).start
+        start = constraints.compile(load_grammar(grammar)).start
         assert start.text.endswith(b":") or start.text.endswith(b'"')

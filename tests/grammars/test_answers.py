@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from localjudge import resources
 from localjudge.engine.decoding import ConstrainedAnswer, Constraints
 from localjudge.engine.tokens import Vocabulary
-from localjudge.judge import answer_grammars as grammars
+from localjudge.judge.profile import load_grammar, load_schema
 from tests.engine.conftest import open_vocabulary_file
 
 pytestmark = pytest.mark.engine
@@ -91,19 +91,19 @@ def test_every_grammar_file_is_tested_here() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_valid_answers_are_accepted_and_others_refused(name: str) -> None:
     for answer in accepted(name):
-        assert re.fullmatch(grammars.load_grammar(name).pattern, answer), answer
-        jsonschema.validate(json.loads(answer), grammars.load_schema(name))
+        assert re.fullmatch(load_grammar(name).pattern, answer), answer
+        jsonschema.validate(json.loads(answer), load_schema(name))
     for answer in refused(name):
-        assert not re.fullmatch(grammars.load_grammar(name).pattern, answer), answer
+        assert not re.fullmatch(load_grammar(name).pattern, answer), answer
 
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=40)
 @given(data=st.data())
 def test_every_accepted_answer_is_json_of_the_schema(name: str, data: st.DataObject) -> None:
-    answer = data.draw(st.from_regex(grammars.load_grammar(name).pattern, fullmatch=True))
+    answer = data.draw(st.from_regex(load_grammar(name).pattern, fullmatch=True))
     parsed = json.loads(answer)
-    jsonschema.validate(parsed, grammars.load_schema(name))
+    jsonschema.validate(parsed, load_schema(name))
 
 
 @pytest.fixture(scope="module", params=["bytes", "pieces"])
@@ -125,7 +125,7 @@ def test_a_random_model_cannot_leave_the_grammar(
     """The answer ends, is valid, and its reason is within the token limit."""
     chance = np.random.default_rng(seed)
     constraints = Constraints(vocabulary)
-    compiled = constraints.compile(grammars.load_grammar(name))
+    compiled = constraints.compile(load_grammar(name))
     answer = ConstrainedAnswer(constraints, compiled)
     tokens = 0
     while not answer.finished:
@@ -133,5 +133,5 @@ def test_a_random_model_cannot_leave_the_grammar(
         assert tokens <= compiled.longest
         answer.take(chance.standard_normal(vocabulary.size).astype(np.float32))
     raw = answer.answer().raw
-    assert re.fullmatch(grammars.load_grammar(name).pattern, raw)
-    jsonschema.validate(json.loads(raw), grammars.load_schema(name))
+    assert re.fullmatch(load_grammar(name).pattern, raw)
+    jsonschema.validate(json.loads(raw), load_schema(name))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from localjudge import InputError
-from localjudge.judge import answer_grammars as grammars
-from localjudge.judge.profile import load_profile
+from localjudge.judge.profile import load_grammar, load_schema
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.types import Piece, VerdictRequest
 
@@ -24,12 +24,12 @@ def written(*entries: tuple[str, object]) -> str:
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_every_grammar_is_described_and_has_a_pattern(path: Path) -> None:
     assert f"`{path.name}`" in README
-    assert grammars.load_grammar(path.stem).pattern
+    assert load_grammar(path.stem).pattern
 
 
 @pytest.mark.parametrize("key", VERDICTS)
 def test_the_verdict_grammars_allow_two_answers(key: str) -> None:
-    pattern = grammars.load_grammar(key).pattern
+    pattern = load_grammar(key).pattern
     assert all(re.fullmatch(pattern, written((key, value))) for value in (0, 1))
     assert not re.fullmatch(pattern, written((key, 2)))
     assert not re.fullmatch(pattern, f'{{"{key}": 1}}')
@@ -38,8 +38,8 @@ def test_the_verdict_grammars_allow_two_answers(key: str) -> None:
 
 @pytest.mark.parametrize("key", VERDICTS)
 def test_the_reason_grammars_bound_the_reason(key: str) -> None:
-    before = grammars.load_grammar(f"reason_{key}").pattern
-    after = grammars.load_grammar(f"{key}_reason").pattern
+    before = load_grammar(f"reason_{key}").pattern
+    after = load_grammar(f"{key}_reason").pattern
     assert re.fullmatch(before, written(("reason", LONGEST_REASON), (key, 1)))
     assert re.fullmatch(after, written((key, 1), ("reason", LONGEST_REASON)))
     for reason in ("", LONGEST_REASON + "x"):
@@ -61,13 +61,13 @@ def test_the_reason_grammars_bound_the_reason(key: str) -> None:
 def test_criterion_grammars_allow_yes_no_or_a_level(
     key: str, values: tuple[object, ...], labels: dict[str, float]
 ) -> None:
-    grammar = grammars.load_grammar(key)
+    grammar = load_grammar(key)
     legal = [str(value) for value in values if re.fullmatch(grammar.pattern, written((key, value)))]
     assert (legal, grammar.labels) == ([*labels], labels)
 
 
 def test_a_grammar_has_the_same_text_in_every_key_and_file() -> None:
-    grammar = grammars.load_grammar("attributed")
+    grammar = load_grammar("attributed")
     pattern = r"(\\{\"attributed\":(0|1)\\})"
     dumped = (
         f'{{"name":"attributed","pattern":"{pattern}","labels":{{"0":0,"1":1}},"reason_tokens":0,'
@@ -83,8 +83,8 @@ GOLDEN = json.loads(Path(__file__).with_name("expanded_grammars.json").read_text
 
 @pytest.mark.parametrize("expanded", GOLDEN["grammars"], ids=lambda expanded: expanded["name"])
 def test_derived_reason_grammars_equal_the_former_files(expanded: dict[str, Any]) -> None:
-    assert json.dumps(grammars.load_schema(expanded["name"])) == json.dumps(expanded["schema"])
-    assert grammars.load_grammar(expanded["name"]).pattern == expanded["pattern"]
+    assert json.dumps(load_schema(expanded["name"])) == json.dumps(expanded["schema"])
+    assert load_grammar(expanded["name"]).pattern == expanded["pattern"]
 
 
 @pytest.mark.parametrize("reasons", ["none", "before", "after"])
@@ -96,4 +96,4 @@ def test_grammar_hashes_in_manifests_are_stable(reasons: Reasons) -> None:
 @pytest.mark.parametrize("name", ["classifications", "reason_attributed_reason", "reason_"])
 def test_an_invalid_grammar_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"grammars/{name}.json"):
-        grammars.load_grammar(name)
+        load_grammar(name)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from localjudge import InputError, model_registry
-from localjudge.judge.profile import Head, ProfileFolder, load_profile
-from localjudge.judge.profile_choice import choose
+from localjudge.judge.profile import Head
+from localjudge.judge.profile_choice import ProfileFolder, choose, load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Relevance, Usefulness
 from localjudge.types import ClassifierReading, Piece

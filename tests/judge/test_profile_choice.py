@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from localjudge import InputError
-from localjudge.judge import profile as prompts
-from localjudge.judge.profile_choice import choose
+from localjudge.judge.profile_choice import choose, load_profile
+from tests.conftest import PROFILES
 
-BUNDLED = Path(prompts.__file__).parent / "prompts"
 ANSWER = "grammar = 'attributed'\n"
 NAMES = {
     "Bespoke-MiniCheck-7B": "minicheck",
@@ -42,7 +41,7 @@ def test_profile_of_the_user_beats_registry_beats_metadata() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(BUNDLED / "minicheck", tmp_path / "house"))
+    return Path(shutil.copytree(PROFILES / "minicheck", tmp_path / "house"))
 
 
 def test_a_user_folder_is_a_profile(folder: Path) -> None:
@@ -50,7 +49,7 @@ def test_a_user_folder_is_a_profile(folder: Path) -> None:
     wording.write_bytes(wording.read_bytes().replace(b"Yes = 1, No = 0", b"Ja = 1, Nein = 0"))
     profile, _ = choose(str(folder), None, {})
     assert profile.name == "house"
-    assert profile.sha256 != prompts.load_profile("minicheck").sha256
+    assert profile.sha256 != load_profile("minicheck").sha256
     answer = profile.tasks["attribution"].grammar
     assert not isinstance(answer, str)
     assert answer.grammar("attribution").pattern == "(Ja|Nein)"
@@ -69,14 +68,14 @@ def test_a_profile_has_regular_files(folder: Path, kind: str) -> None:
     else:
         file.symlink_to(file.name)
     with pytest.raises(InputError, match=r"attribution\.toml is not a regular file"):
-        prompts.load_profile(str(folder))
+        load_profile(str(folder))
 
 
 def test_a_byte_order_mark_is_no_part_of_a_profile(folder: Path) -> None:
     """Editors of Windows write one."""
     file = folder / "attribution.toml"
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert prompts.load_profile(str(folder)).tasks["attribution"]
+    assert load_profile(str(folder)).tasks["attribution"]
 
 
 @pytest.mark.parametrize(
@@ -149,10 +148,10 @@ def test_an_unusable_profile_folder_is_named_with_the_reason(
 ) -> None:
     (folder / file).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=complaint) as refused:
-        prompts.load_profile(str(folder))
+        load_profile(str(folder))
     assert str(folder) in str(refused.value)
     assert "\n" not in refused.value.message
     assert "pydantic" not in refused.value.message
     assert refused.value.hint
     with pytest.raises(InputError):
-        prompts.load_profile(str(folder.parent))
+        load_profile(str(folder.parent))

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import InputError
-from localjudge.judge import profile as prompts
+from localjudge.judge.profile import task_name
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.metrics import Attribution, CustomQuestion, Relevance, SampleError, Task, Usefulness
 from localjudge.types import Piece, Refusal, Sufficiency
+from tests.conftest import PROFILES
 from tests.judge.conftest import unit
 
-BUNDLED = Path(prompts.__file__).parent / "prompts"
 TAG = re.compile(r"<(/?)([a-z]+)(-\d+)?>")
 
 
@@ -50,7 +51,7 @@ def all_tasks(text: str) -> list[Task]:
 
 
 def judge(profile: str = "instruct", reasons: Reasons = "none") -> PromptWriter:
-    return PromptWriter(prompts.load_profile(profile), reasons=reasons)
+    return PromptWriter(load_profile(profile), reasons=reasons)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def judge(profile: str = "instruct", reasons: Reasons = "none") -> PromptWriter:
         *(("lexical", task) for task in tasks("Some text.")),
         *(("instruct", task) for task in all_tasks("Some text.")),
     ],
-    ids=lambda value: value if isinstance(value, str) else prompts.task_name(value),
+    ids=lambda value: value if isinstance(value, str) else task_name(value),
 )
 def test_user_text_is_never_trusted(profile: str, task: Task) -> None:
     request = judge(profile).request(task)
@@ -162,25 +163,25 @@ def test_braces_in_a_text_are_text() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(BUNDLED / "instruct", tmp_path / "copy"))
+    return Path(shutil.copytree(PROFILES / "instruct", tmp_path / "copy"))
 
 
 def test_every_file_of_a_profile_is_in_its_hash(folder: Path) -> None:
-    before = prompts.load_profile(str(folder)).sha256
+    before = load_profile(str(folder)).sha256
     for file in sorted(folder.glob("*.toml")):
         original = file.read_text(encoding="utf-8")
         file.write_text(f"{original}\n# a remark\n", encoding="utf-8")
-        assert prompts.load_profile(str(folder)).sha256 != before
+        assert load_profile(str(folder)).sha256 != before
         file.write_text(original, encoding="utf-8")
-    assert prompts.load_profile(str(folder)).sha256 == before
+    assert load_profile(str(folder)).sha256 == before
 
 
 def test_a_special_task_has_its_own_hash(folder: Path) -> None:
     """Only runs that use the task get another judge."""
-    before = PromptWriter(prompts.load_profile(str(folder)))
+    before = PromptWriter(load_profile(str(folder)))
     with (folder / "special" / "refusal.toml").open("a", encoding="utf-8") as file:
         file.write("# a remark\n")
-    after = PromptWriter(prompts.load_profile(str(folder)))
+    after = PromptWriter(load_profile(str(folder)))
     assert before.identity == after.identity == after.identity_for([])
     assert (
         before.identity_for(["sufficiency"])
@@ -197,7 +198,7 @@ def test_a_special_task_has_its_own_hash(folder: Path) -> None:
 def test_a_prompt_without_a_place_for_a_text_refuses_it(folder: Path) -> None:
     words = 'grammar = "level"\n[[node]]\ntext = "{own_question} {levels} {unit}"'
     (folder / "special" / "rubric.toml").write_text(words, encoding="utf-8")
-    judge = PromptWriter(prompts.load_profile(str(folder)))
+    judge = PromptWriter(load_profile(str(folder)))
     levels = ("rude", "curt", "neutral", "polite", "warm")
     rubric = CustomQuestion(
         unit=unit("response", "In 1889."), question="Is it polite?", levels=levels
@@ -212,9 +213,9 @@ def test_a_prompt_without_a_place_for_a_text_refuses_it(folder: Path) -> None:
             judge.request(rubric.model_copy(update=shown))
 
 
-@pytest.mark.parametrize("task", special_tasks("Some text."), ids=prompts.task_name)
+@pytest.mark.parametrize("task", special_tasks("Some text."), ids=task_name)
 def test_a_judge_without_a_prompt_for_a_task_is_refused(task: Task) -> None:
-    name = prompts.task_name(task)
+    name = task_name(task)
     assert judge("lexical").unsupported([name, "attribution"]) == [name]
     assert judge().unsupported([name, "attribution"]) == []
     with pytest.raises(SampleError, match=f"'lexical' .*task {name}"):

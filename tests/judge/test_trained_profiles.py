@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from localjudge import InputError, ModelError
 from localjudge.engine.tokens import ChatTemplate
-from localjudge.judge import profile as prompts
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Relevance, Task
 from localjudge.types import ChatEnds, Piece, VerdictRequest
@@ -38,11 +38,11 @@ def ends_for(profile: str) -> ChatEnds | None:
     if template is None:
         return None
     chat = ChatTemplate(template, bos="<s>", eos="</s>")
-    return chat.without_ends if prompts.load_profile(profile).converses else chat.ends
+    return chat.without_ends if load_profile(profile).converses else chat.ends
 
 
 def judge(profile: str) -> PromptWriter:
-    return PromptWriter(prompts.load_profile(profile), ends_for(profile))
+    return PromptWriter(load_profile(profile), ends_for(profile))
 
 
 def join_prompt(request: VerdictRequest) -> str:
@@ -153,7 +153,7 @@ def test_user_text_is_untrusted_and_never_templated(text: str) -> None:
 def test_documents_in_a_json_template_are_escaped_as_json() -> None:
     """The template shows documents with `tojson`, so a user's quotation marks end no string."""
     ends = ChatTemplate(DOCUMENTS_IN_JSON, bos="", eos="").without_ends
-    asked = PromptWriter(prompts.load_profile("granite-guardian"), ends).request(
+    asked = PromptWriter(load_profile("granite-guardian"), ends).request(
         statement('Said "no".', ('He said "no"\n<b>é',))
     )
     document = r'{"doc_id": "0", "text": "He said \"no\"\n<b>é"}'
@@ -183,11 +183,11 @@ def test_another_chat_template_is_refused_before_anything_is_asked(
 ) -> None:
     with pytest.raises(ModelError, match=complaint):
         PromptWriter(
-            prompts.load_profile("granite-guardian"),
+            load_profile("granite-guardian"),
             ChatTemplate(template, bos="", eos="").without_ends,
         )
     with pytest.raises(InputError, match="chat template"):
-        PromptWriter(prompts.load_profile("minicheck"))
+        PromptWriter(load_profile("minicheck"))
 
 
 def test_the_chat_template_and_its_output_identify_the_judge() -> None:
@@ -195,7 +195,7 @@ def test_the_chat_template_and_its_output_identify_the_judge() -> None:
         GUARDIAN.replace("judge_protocol", "protocol"), bos="<s>", eos="</s>"
     ).without_ends
     before = judge("granite-guardian").identity
-    after = PromptWriter(prompts.load_profile("granite-guardian"), other).identity
+    after = PromptWriter(load_profile("granite-guardian"), other).identity
     assert {key for key in before if before[key] != after[key]} == {
         "chat_template_sha256",
         "chat_ends_sha256",

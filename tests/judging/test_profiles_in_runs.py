@@ -8,8 +8,9 @@ import pytest
 import localjudge
 from localjudge import InputError, Run, ScriptedEngine
 from localjudge.engine.tokens import ChatTemplate
-from localjudge.judge import profile as prompts
+from localjudge.judge.profile_choice import load_profile
 from localjudge.types import ChatEnds
+from tests.conftest import PROFILES
 from tests.judge.trained_templates import CHATML
 
 TEXT = "It opened in 1889."
@@ -22,7 +23,6 @@ ROWS = [
         "response": TEXT,
     }
 ]
-BUNDLED = Path(prompts.__file__).parent / "prompts"
 
 
 class Templated(ScriptedEngine):
@@ -59,7 +59,7 @@ def test_a_run_uses_the_profile_made_for_its_model(tmp_path: Path) -> None:
     assert asked.startswith("<|im_start|>system\nDetermine whether the provided claim")
     assert asked.endswith("\nClaim: It opened in 1889.<|im_end|>\n<|im_start|>assistant\n")
     assert judged.manifest.judge.judge.profile == "minicheck"
-    assert judged.manifest.judge.judge.profile_sha256 == prompts.load_profile("minicheck").sha256
+    assert judged.manifest.judge.judge.profile_sha256 == load_profile("minicheck").sha256
     assert judged.scores[0].score == 1.0
     assert judged.verify(engine=MiniCheck({"It opened in 1889.": 0.9})).result == "bit-identical"
 
@@ -79,7 +79,7 @@ def test_a_metric_without_a_prompt_is_refused_before_judging(tmp_path: Path, met
 
 
 def test_a_run_stores_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(BUNDLED / "instruct", tmp_path / "house")
+    shutil.copytree(PROFILES / "instruct", tmp_path / "house")
     monkeypatch.chdir(tmp_path)
     script = {"It opened in 1889.": 0.9}
     judged = run(tmp_path / "run", ScriptedEngine(script), ["faithfulness"], profile="house")

@@ -8,8 +8,7 @@ import pytest
 
 import localjudge
 from localjudge import InputError, ScriptedEngine, model_registry
-from localjudge.judge import profile as profiles
-from localjudge.judge.profile import load_profile
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging.judges import find_scales
 from localjudge.progress import Progress
@@ -19,10 +18,10 @@ from localjudge.run_directory.identity import (
     PromptsIdentity,
     find_registered_jury,
 )
+from tests.conftest import PROFILES
 
 READER = model_registry.registered()["reader"]
 LEXICAL = model_registry.registered()["lexical"]
-PACKAGED = Path(profiles.__file__).parent / "prompts"
 ROWS = [{"id": "a", "retrieved_contexts": ["It rains."], "response": "It rains."}]
 
 
@@ -35,7 +34,7 @@ class Reader(ScriptedEngine):
 
 
 def copy_profile(name: str, folder: Path, change: tuple[str, str] | None) -> Path:
-    shutil.copytree(PACKAGED / name, folder)
+    shutil.copytree(PROFILES / name, folder)
     if change is not None:
         file = folder / "attribution.toml"
         text = file.read_text(encoding="utf-8")

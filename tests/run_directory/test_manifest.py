@@ -13,7 +13,7 @@ import pytest
 
 import localjudge
 from localjudge import Metric, RunDirectoryError, Sample, resources
-from localjudge.judge import profile as prompts
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Scored, Sentences, Steps
 from localjudge.metrics.attribution import context_recall
@@ -167,7 +167,7 @@ def part(judge: PromptWriter, metric: Metric | None = None) -> JudgeIdentity:
 
 
 def test_changes_of_metric_version_reasons_and_chat_template_are_named() -> None:
-    profile = prompts.load_profile("instruct")
+    profile = load_profile("instruct")
     one, two = (
         PromptWriter(profile, ChatEnds("<user>", "<model>", sha256=name)) for name in ("1", "2")
     )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from localjudge import Sample
 from localjudge.evidence.finder import Finder
-from localjudge.judge.profile import load_profile
+from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Span, Unit, response_statements
 from localjudge.text import sentences
