@@ -12,13 +12,11 @@ import pytest
 
 import localjudge
 from localjudge import InputError
-from localjudge.analysis.gates import parse_gate
-from localjudge.cli.gates import unfinished
+from localjudge.cli.gates import GateOptions
 from localjudge.config import KEYS, read_config
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.stored_data import read_run_settings
 
-UNFINISHED_MARKDOWN = "## localjudge: the run did not finish\n"
 MANIFEST = "manifest.json"
 
 ROW = {"id": "a", "retrieved_contexts": ["x", "y"], "reference_contexts": ["x"]}
@@ -134,9 +132,9 @@ def test_hidden_files_are_not_written(key: str, value: str) -> None:
 
 def test_the_file_of_a_killed_run_may_be_replaced(outside: Path) -> None:
     """A marker is written while the run continues."""
-    Path("table.md").write_text(UNFINISHED_MARKDOWN, encoding="utf-8")
-    Path("gates.xml").write_text(unfinished([parse_gate("hit_rate@1>=0.5")]), encoding="utf-8")
-    written(markdown="table.md", junit="gates.xml")
+    files = {"markdown": "table.md", "junit": "gates.xml"}
+    GateOptions({"gates": ["hit_rate@1>=0.5"], **files}).begin()
+    written(**files)
     assert read_config("localjudge.toml", named=False).arguments["markdown"] == "table.md"
 
 

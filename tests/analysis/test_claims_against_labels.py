@@ -5,10 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from command_line import printed, printed_lines
+from command_line import gate_file, printed, printed_lines
 
 from localjudge import Run
-from localjudge.cli.gates import run_markdown
 from localjudge.labels.labelled_units import LabelCounts
 from localjudge.stats.agreement import mcnemar_test
 from localjudge.stats.distributions import clopper_pearson
@@ -66,7 +65,6 @@ def test_nineteen_labels_of_zero_pass_no_gate(lenient_run: Callable[..., Run]) -
 
 def test_every_view_says_what_nineteen_labels_say(lenient_run: Callable[..., Run]) -> None:
     run = label(lenient_run(), never, 19)
-    result = run.check([f"{METRIC}>=0.6"])
     says = "0 of 19 labelled statements are supported by the documents"
     lines = printed_lines("show", run, "--worst", "0", width=200)
     assert lines[0].startswith(f"{METRIC}: the labels contradict the judge: 0 of 19 ")
@@ -79,7 +77,7 @@ def test_every_view_says_what_nineteen_labels_say(lenient_run: Callable[..., Run
     values = json.loads(printed("show", run, "--json"))["metrics"][METRIC]
     assert values["headline"] == {"mean": None, "ci95": None, "basis": "too few labels"}
     assert says in values["labels_say"]
-    assert says in run_markdown(run, result)
+    assert says in gate_file("markdown", run, [f"{METRIC}>=0.6"])
     page = PageReader(run.report().read_text(encoding="utf-8")).text
     finding = " ".join(page.partition("Samples")[0].split())
     assert says in finding

@@ -2,10 +2,10 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from command_line import gate_file
 
 from localjudge import Run
 from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.cli.gates import finished, run_markdown
 from localjudge.report.certificate import gate_row
 from localjudge.report.messages import Messages
 from localjudge.stats.interval import Mean
@@ -120,10 +120,11 @@ def test_files_for_ci_say_that_a_value_is_corrected(scripted_run: ScriptedRun, l
     after = make_run(scripted_run, "b", threshold=0.7)
     if labels:
         label(before, n=labels)
-    result = after.check([f"{METRIC}>=0.99"], baseline=before)
-    text = run_markdown(after, result)
-    [decision] = result.decisions
-    case = ElementTree.fromstring(finished(result.decisions, {}).encode()).find(".//failure")
+    gates = [f"{METRIC}>=0.99"]
+    [decision] = after.check(gates, baseline=before).decisions
+    text = gate_file("markdown", after, gates, baseline=before)
+    junit = gate_file("junit", after, gates, baseline=before)
+    case = ElementTree.fromstring(junit.encode()).find(".//failure")
     assert case is not None
     assert (f"corrected by {labels} labels" in case.attrib["message"]) == bool(labels)
     assert ("`  judge only`" in text) == bool(labels)

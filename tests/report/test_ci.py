@@ -4,9 +4,11 @@ Markdown is parsed by markdown-it: CommonMark plus GitHub's tables.
 """
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from command_line import gate_file
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -14,8 +16,7 @@ from markdown_it.token import Token
 
 from localjudge import Run
 from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.analysis.gates import parse_gate
-from localjudge.cli.gates import finished, run_markdown, unfinished
+from localjudge.cli.gates import GateOptions, finished
 from localjudge.words import printable
 from tests.conftest import ScriptedRun
 
@@ -70,7 +71,7 @@ def runs(scripted_run: ScriptedRun) -> tuple[Run, Run]:
 def test_markdown_shows_table_gates_and_changed_samples(runs: tuple[Run, Run]) -> None:
     before, after = runs
     gates = ["context_recall>=0.01", "context_recall>=0.9"]
-    text = run_markdown(after, after.check(gates, baseline=before))
+    text = gate_file("markdown", after, gates, baseline=before)
     summary, decided, compared, counted = parse_tables(text)
     assert text.startswith("## localjudge: 1 of 2 gates failed\n")
     assert summary[0] == ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
@@ -108,7 +109,7 @@ def test_junit_and_markdown_contain_no_text_and_no_id(scripted_run: ScriptedRun)
     ]
     before = scripted_run("before", rows, {"Kowalczyk is red.": 0.25})
     after = scripted_run("after", rows, {})
-    text = run_markdown(after, after.check(["context_recall>=0.01"], baseline=before))
+    text = gate_file("markdown", after, ["context_recall>=0.01"], baseline=before)
     assert "row 2: context_recall 1.000, was 0.500\n" in text
     assert not re.search("4711|Kowalczyk|rains", text)
 
@@ -116,10 +117,10 @@ def test_junit_and_markdown_contain_no_text_and_no_id(scripted_run: ScriptedRun)
 def test_passed_gates_differ_from_no_gates(runs: tuple[Run, Run]) -> None:
     _, after = runs
     gates = ["context_recall>=0.9"]
-    kept = run_markdown(after, after.check(gates, undecided="pass"))
+    kept = gate_file("markdown", after, gates, undecided="pass")
     assert kept.startswith("## localjudge: all gates passed (1)\n")
     assert "(counts as passed)" in kept
-    assert run_markdown(after, after.check()).startswith("## localjudge: 1 sample scored\n")
+    assert gate_file("markdown", after).startswith("## localjudge: 1 sample scored\n")
 
 
 @given(HOSTILE_TEXT)
@@ -127,7 +128,7 @@ def test_a_name_in_a_table_is_code_and_one_cell(run: Run, name: str) -> None:
     summary = run.summary.model_copy(
         update={"metrics": {name: run.summary.metrics["context_recall"]}}
     )
-    text = run_markdown(Run(run.directory, summary, run.manifest), run.check())
+    text = gate_file("markdown", Run(run.directory, summary, run.manifest))
     (table,) = parse_tables(text)
     shown = printable(name).replace("|", "\\x7c").replace("`", "\\x60")
     assert table[1][0].strip(" ") == shown.strip(" ")
@@ -200,10 +201,11 @@ def test_junit_counts_match_the_cases_and_name_the_run() -> None:
     assert properties == [("run", "runs/a"), ("signature", "judge:1|data:2")]
 
 
-def test_an_unfinished_run_is_a_junit_error() -> None:
-    element = suite(
-        unfinished([parse_gate("context_recall>=0.8"), parse_gate("faithfulness>=0.9")])
-    )
+def test_an_unfinished_run_is_a_junit_error(tmp_path: Path) -> None:
+    file = tmp_path / "gates.xml"
+    gates = ["context_recall>=0.8", "faithfulness>=0.9"]
+    GateOptions({"gates": gates, "junit": file}).begin()
+    element = suite(file.read_text(encoding="utf-8"))
     assert [element.get(name) for name in ("tests", "failures", "errors")] == ["2", "0", "2"]
     assert [error.get("message") for error in element.iter("error")] == [
         "the run did not finish"

@@ -5,10 +5,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from command_line import printed_lines
+from command_line import gate_file, printed_lines
 
 from localjudge import InputError, Run, ScriptedEngine, calibrate, evaluate
-from localjudge.cli.gates import run_markdown
 from localjudge.cli.main import main
 from tests.report.conftest import PageReader, one_each
 
@@ -105,8 +104,8 @@ def test_a_comparison_shows_only_intervals_valid_after_a_stop(stopped: Run, tmp_
     assert (change.scores.method, change.verdicts.ci95) == ("confidence sequence", None)
     lines = printed_lines("compare", stopped, after, width=200)
     assert ALWAYS_VALID in lines
-    checked = after.check(["context_recall.delta>=-0.5"], baseline=stopped)
-    assert ALWAYS_VALID in run_markdown(after, checked)
+    gates = ["context_recall.delta>=-0.5"]
+    assert ALWAYS_VALID in gate_file("markdown", after, gates, baseline=stopped)
     page = after.report(tmp_path / "page.html", baseline=stopped).read_text(encoding="utf-8")
     assert ALWAYS_VALID in page
     assert ALWAYS_VALID not in printed_lines("compare", after, after, width=200)

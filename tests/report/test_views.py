@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import printed, printed_lines, printed_summary, refused
+from command_line import gate_file, printed, printed_lines, printed_summary, refused
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from localjudge import Run, Sample, ScriptedEngine, evaluate
-from localjudge.cli.gates import run_markdown
 from localjudge.engine.prompts import require_room
 from localjudge.engine.scripted import unit_text
 from localjudge.metrics import SampleError, Scored, Sentences, Steps
@@ -581,7 +580,7 @@ def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) 
         "the prompt has 5,000 tokens, and 512 fit",
         "context_recall: 1 failed: no verdict for 1 of 1 units: \\x1b[2J",
     ]
-    markdown = run_markdown(run, run.check())
+    markdown = gate_file("markdown", run)
     assert "4 undefined: the reference" in markdown
     assert "5,000 tokens" not in markdown, "a reason for a failure may hold a text"
     many = {f"S {n}.": "e" * n for n in range(4, 9)}

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import printed, printed_summary
+from command_line import gate_file, printed, printed_summary
 
 import localjudge
 from localjudge import Run, ScriptedEngine, resources
-from localjudge.cli.gates import GateOptions, run_markdown
 from localjudge.run_directory.examination import Examination, remember_examination
 from localjudge.types import Use
 
@@ -56,17 +55,14 @@ def remember(run: Run) -> None:
     remember_examination(judge.engine, judge.judge, UNFIT)
 
 
-def everywhere(run: Run, folder: Path) -> dict[str, str]:
-    gates = GateOptions(
-        {"gates": ["context_recall>=0.1"], "undecided": "pass", "junit": folder / "gates.xml"}
-    )
-    decisions = gates.check(run)
+def everywhere(run: Run) -> dict[str, str]:
+    gates = ["context_recall>=0.1"]
     shown = {
         "table": printed_summary(run, width=1_000),
         "JSON": printed("show", run, "--json"),
         "report": run.report().read_text(encoding="utf-8"),
-        "Markdown": run_markdown(run, decisions),
-        "JUnit": (folder / "gates.xml").read_text(),
+        "Markdown": gate_file("markdown", run, gates, undecided="pass"),
+        "JUnit": gate_file("junit", run, gates, undecided="pass"),
         "notebook": run._repr_html_(),
         "comparison": printed("compare", run, run, width=1_000),
     }
@@ -74,13 +70,11 @@ def everywhere(run: Run, folder: Path) -> dict[str, str]:
     return shown
 
 
-def test_recommendations_appear_with_every_number(make: Make, tmp_path: Path) -> None:
+def test_recommendations_appear_with_every_number(make: Make) -> None:
     run = make()
-    assert {
-        name for name, text in everywhere(run, tmp_path).items() if "not examined" not in text
-    } == set()
+    assert {name for name, text in everywhere(run).items() if "not examined" not in text} == set()
     remember(run)
-    assert {name for name, text in everywhere(run, tmp_path).items() if SAID not in text} == set()
+    assert {name for name, text in everywhere(run).items() if SAID not in text} == set()
 
 
 def test_recommendations_change_no_result_and_no_signature(make: Make) -> None:

@@ -2,12 +2,16 @@
 
 import io
 import re
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 import pytest
 
 from localjudge import Run
+from localjudge.cli.gates import GateOptions
 from localjudge.cli.main import main
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -51,3 +55,21 @@ def refused(*arguments: str | Path | Run) -> str:
     with redirect_stderr(message), pytest.raises(SystemExit, match=r"^1$"):
         main(words)
     return message.getvalue().strip()
+
+
+def gate_file(
+    kind: Literal["markdown", "junit"],
+    run: Run,
+    gates: Sequence[str] = (),
+    *,
+    baseline: Run | None = None,
+    **options: Any,
+) -> str:
+    """Return the file for CI that `localjudge run` writes with these gates, of a finished run."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, kind)
+        arguments = {"gates": gates, kind: file, **options}
+        if baseline is not None:
+            arguments["baseline"] = baseline.directory
+        GateOptions(arguments).check(run)
+        return file.read_text(encoding="utf-8")
