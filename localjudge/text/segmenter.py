@@ -198,7 +198,7 @@ def rules_for(language: str, abbreviations: tuple[str, ...] = ()) -> Callable[[s
     import_spacy()
     from spacy.util import get_lang_class
 
-    from localjudge.text.component import load_rules
+    from localjudge.text.sentence_rules import load_rules
 
     code = language if _LANGUAGE.fullmatch(language) else ""
     try:

@@ -13,7 +13,7 @@ from spacy.language import Language
 
 from localjudge import InputError
 from localjudge.metrics import Span
-from localjudge.text import Segmenter, component, sentences
+from localjudge.text import Segmenter, sentence_rules, sentences
 
 MAX_PART = 100_000
 
@@ -230,7 +230,7 @@ def test_an_invalid_language_code_is_refused(language: str) -> None:
 
 def test_the_component_can_be_added_to_any_pipeline() -> None:
     nlp = spacy.blank("en")
-    nlp.add_pipe(component.COMPONENT)
+    nlp.add_pipe(sentence_rules.COMPONENT)
     assert [sentence.text for sentence in nlp("Dr. No came. He left.").sents] == [
         "Dr. No came.",
         "He left.",
