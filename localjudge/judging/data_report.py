@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Set
 from itertools import islice
 
 from localjudge.dataset import Dataset
+from localjudge.dataset.rows import shown
 from localjudge.judging.metric_choice import (
-    describe_nothing_words,
     describe_skipped,
     list_names,
     list_unused,
@@ -174,7 +174,7 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
     if dataset.short_rows:
         rows = numbered(dataset.short_rows, "row")
         yield f"{rows} of CSV with fewer cells than the header: the missing ones count as empty"
-    yield from describe_nothing_words(dataset)
+    yield from _describe_nothing_words(dataset)
     if dataset.json_responses:
         column = dataset.mapping.get("response", "response")
         inside = option("mapping", {"response": f"{column}.KEY"})
@@ -195,6 +195,14 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
         if dataset.problem_count:
             skipped += f", problems: {dataset.problem_count:,}{problems}"
         yield skipped
+
+
+def _describe_nothing_words(dataset: Dataset) -> Iterator[str]:
+    """Yield for each column how many cells say that they have no value, such as "N/A"."""
+    for column, words in dataset.placeholders.items():
+        verb = "says" if words.total() == 1 else "say"
+        cells = f"{numbered(words.total(), 'cell')} of {shown(column)}"
+        yield f"{cells} {verb} {', '.join(sorted(words))}: treated as missing"
 
 
 def _compared_by(planned: Plan) -> str:

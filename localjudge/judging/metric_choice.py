@@ -1,6 +1,6 @@
 """Choose the metrics of a run: the requested ones, else all that the columns allow."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,7 @@ from localjudge.metrics.criterion import Criterion, read_criterion
 from localjudge.metrics.documents import field_without_values, get_compared_value
 from localjudge.metrics.metric import metric_problem
 from localjudge.resources import criterion_files
-from localjudge.words import numbered, option, option_name
+from localjudge.words import option, option_name
 
 _MAX_NAMES = 10
 
@@ -230,11 +230,3 @@ def describe_missing(fields: frozenset[str], dataset: Dataset) -> str:
     if without_texts:
         parts.append(f"no texts of {list_names(without_texts)}")
     return " and ".join(parts)
-
-
-def describe_nothing_words(dataset: Dataset) -> Iterator[str]:
-    """Yield for each column how many cells say that they have no value, such as "N/A"."""
-    for column, words in dataset.placeholders.items():
-        verb = "says" if words.total() == 1 else "say"
-        cells = f"{numbered(words.total(), 'cell')} of {shown(column)}"
-        yield f"{cells} {verb} {', '.join(sorted(words))}: treated as missing"

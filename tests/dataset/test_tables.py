@@ -12,9 +12,8 @@ import polars
 import pytest
 from pydantic import BaseModel
 
-from localjudge import DataError, InputError, Sample
+from localjudge import DataError, InputError, Sample, ScriptedEngine, evaluate
 from localjudge.dataset import load
-from localjudge.judging.metric_choice import describe_nothing_words
 from localjudge.metrics import Context
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -152,11 +151,11 @@ def test_a_missing_value_of_csv_is_counted_by_column(tmp_path: Path) -> None:
     data = load(tmp_path / "a.csv")
     assert [sample.response for sample in data.samples] == [None] * 6 + ["none"]
     assert data.column("topic") == (None,) * 6 + ("none",)
-    lines = [
-        f"6 cells of {name} say #N/A, -, N/A, NULL, NaN, None: treated as missing"
-        for name in ("answer", "topic")
-    ]
-    assert [*describe_nothing_words(data)] == lines
+    engine = ScriptedEngine({}, default=1.0)
+    run = evaluate(tmp_path / "a.csv", metrics="answer_relevancy", engine=engine, out=False)
+    for name in ("answer", "topic"):
+        said = f"6 cells of {name} say #N/A, -, N/A, NULL, NaN, None: "
+        assert any(said in note for note in run.notes)
 
 
 def test_a_word_is_text_where_null_exists(tmp_path: Path) -> None:
@@ -168,7 +167,7 @@ def test_a_word_is_text_where_null_exists(tmp_path: Path) -> None:
         data = load(source)
         assert [sample.response for sample in data.samples] == [*WORDS]
         assert data.column("topic") == WORDS
-        assert [*describe_nothing_words(data)] == []
+        assert not data.placeholders
 
 
 def test_nan_is_missing_everywhere(tmp_path: Path) -> None:
@@ -216,9 +215,7 @@ def test_a_missing_element_is_left_out_with_its_id(tmp_path: Path) -> None:
     read = [sample.retrieved_contexts for sample in data.samples]
     assert [(context.text, context.id) for context in read[0] or ()] == [("a", "w"), ("b", "z")]
     assert read[1:] == [None, ()]
-    assert [*describe_nothing_words(data)] == [
-        "3 cells of contexts[] say -, NaN, nan: treated as missing"
-    ]
+    assert data.placeholders == {"contexts[]": {"-": 1, "NaN": 1, "nan": 1}}
 
 
 def test_an_element_of_json_is_text_unless_it_is_nan() -> None:
