@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
+from command_line import printed
 
 from localjudge import ModelError, model_registry
-from localjudge.doctor.inventory import inventory
 
 
 @pytest.fixture
@@ -92,7 +92,8 @@ def test_an_incomplete_registered_model_does_not_break_the_list(
 ) -> None:
     register(home, parts[1], "0" * 64)
     assert model_registry.known_checksums([parts[1], home / "gone.gguf"]) == {}
-    assert "is part 2" in {entry.where: entry.reason for entry in inventory().skipped}["mine"]
+    skipped = json.loads(printed("models", "--json"))["skipped"]
+    assert "is part 2" in {entry["where"]: entry["reason"] for entry in skipped}["mine"]
 
 
 def test_a_missing_registered_file_is_named(home: Path, model: Path) -> None:

@@ -1,3 +1,4 @@
+import json
 import math
 import re
 import shutil
@@ -8,18 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 from made_up_vocabulary import Typed
 
-from localjudge import InputError, ModelError, model_registry
-from localjudge.doctor.inventory import inventory
+from localjudge import InputError, Judge, ModelError, model_registry
 from localjudge.engine.llamacpp import gguf
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
-from localjudge.judging.judges import open_judge
-from localjudge.judging.settings import RunSettings
 from localjudge.model_registry import ModelFile
-from localjudge.report.judge_views import model_list
 from tests.engine.classifiers import NLI_SHAPE, make_classifier
 from tests.engine.conftest import ModelMaker
 
@@ -165,12 +163,12 @@ def test_a_hostile_classifier_is_refused_and_a_listing_shows_the_others(
     hostile = copy_with(source, folder / "hostile.gguf", changes, missing=missing)
     assert what in str(refusal(model_registry.find(str(hostile))))
     with pytest.raises(InputError):
-        open_judge(str(hostile), RunSettings())
-    found = inventory([folder])
-    reasons = {Path(model.path).name: model.cannot_judge for model in found.models}
+        Judge.open(hostile)
+    models = json.loads(printed("models", folder, "--json"))["models"]
+    reasons = {Path(model["path"]).name: model["cannot_judge"] for model in models}
     assert reasons["good.gguf"] is None
-    assert what in str(reasons["hostile.gguf"])
-    assert what in model_list(found, verbose=True)
+    assert what in reasons["hostile.gguf"]
+    assert what in " ".join(printed("models", folder, "--verbose", width=1000).split())
 
 
 def test_a_header_with_numbers_that_are_none_is_listed(
@@ -179,7 +177,7 @@ def test_a_header_with_numbers_that_are_none_is_listed(
     heads = Typed([1.5, math.nan], GGUFValueType.ARRAY, GGUFValueType.FLOAT32)
     changes = {"llama.attention.head_count_kv": heads}
     copy_with(make_model().path, tmp_path / "hostile.gguf", changes)
-    assert "hostile.gguf" in model_list(inventory([tmp_path]), verbose=True)
+    assert "hostile.gguf" in printed("models", tmp_path, "--verbose")
 
 
 def test_a_vocabulary_is_refused_and_an_unchanged_copy_is_not(changed: Change) -> None:
