@@ -196,6 +196,16 @@ def test_a_dry_run_for_a_time_budget_uses_the_random_order(tmp_path: Path) -> No
     assert len(later.asked) == 69
 
 
+@pytest.mark.parametrize("budget", ["90s", "1.5m", "0.025h"])
+def test_a_time_in_seconds_minutes_or_hours_fits_as_many_samples(
+    tmp_path: Path, budget: str
+) -> None:
+    """All 40 samples take 183 s: 90 / (183 / 40) = 19.7."""
+    estimate = estimated(tmp_path, engine(), budget=budget)
+    assert estimate.seconds == pytest.approx(183, abs=1)
+    assert [need.samples for need in estimate.until] == [19]
+
+
 def test_an_interrupted_dry_run_keeps_its_answers(tmp_path: Path) -> None:
     def clock() -> float:
         if len(dry.asked) == 5:

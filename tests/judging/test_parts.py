@@ -12,7 +12,6 @@ import pytest
 from command_line import printed_summary
 
 from localjudge import InputError, Run, ScriptedEngine, evaluate
-from localjudge.judging.settings import RunSettings
 from localjudge.report.shown_progress import Lines
 
 ROWS: list[dict[str, Any]] = [
@@ -114,7 +113,7 @@ def test_a_shard_divides_the_selected_samples(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/0", "-1/4", "1/4/4", "", "1.0/4", "²/4"])
 def test_an_invalid_shard_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="shard must be I/N with I from 1 to N"):
-        RunSettings(shard=text)
+        judge(shard=text)
 
 
 def test_an_empty_shard_is_a_run(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run, ScriptedEngine, evaluate
-from localjudge.judging.settings import checked, override
+from localjudge.judging.settings import override
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,9 @@ from localjudge.judging.settings import checked, override
     ],
 )
 def test_an_invalid_value_is_named_with_its_option(name: str, value: Any, problem: str) -> None:
+    engine = ScriptedEngine({}, default=1.0)
     with pytest.raises(InputError) as refused:
-        checked({name: value})
+        evaluate([{"response": "It rains."}], engine=engine, out=False, **{name: value})
     assert str(refused.value).startswith(problem)
 
 

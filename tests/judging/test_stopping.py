@@ -18,7 +18,7 @@ from localjudge import InputError, Judge, Run, RunDirectoryError, ScriptedEngine
 from localjudge.engine.scripted import unit_text
 from localjudge.judging.estimate import estimate_plan
 from localjudge.judging.plan import plan
-from localjudge.judging.settings import checked, parse_time
+from localjudge.judging.settings import checked
 from localjudge.progress import Progress
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import decide
@@ -515,7 +515,3 @@ def test_a_dry_run_estimates_the_samples_for_a_decision(stopped: Run, tmp_path: 
     )
     assert harder.seconds is not None
     assert needed.seconds == pytest.approx(harder.seconds * needed.samples / 120)
-
-
-def test_time_budgets_are_read_in_seconds_minutes_and_hours() -> None:
-    assert [parse_time(time) for time in ("90s", "1.5m", "2h")] == [90, 90, 7_200]
