@@ -215,22 +215,18 @@ class Jury:
 
     def _combine(self, metric: Metric, settings: RunSettings, progress: Progress) -> Combination:
         """Return the weights of a calibration, an earlier run or the registry, else by scales."""
-        kind = scale_kind(metric, self.judges)
-        combination = None
         calibration = settings.calibration_for(metric.name)
-        if calibration is not None:
-            combination = calibration.combination
-        if combination is None and settings.weights:
-            combination = Combination(settings.weights)
+        if calibration is not None and calibration.combination is not None:
+            return self._restrict(calibration.combination, metric)
+        if settings.weights:
+            return self._restrict(Combination(settings.weights), metric)
+        kind = scale_kind(metric, self.judges)
         registered = find_registered_jury(self.source, self._identify_judges([]).values())
-        if combination is None and registered is not None and kind in registered.weights:
-            weights = registered.weights[kind]
+        if registered is not None and kind in registered.weights:
+            combination = self._restrict(Combination(registered.weights[kind]), metric)
             # A judge with weight 0 is not asked
-            combination = self._restrict(Combination(weights), metric)
             asked = {name: weight for name, weight in combination.weights.items() if weight}
             return combination._replace(weights=asked)
-        if combination is not None:
-            return self._restrict(combination, metric)
         able = self.judges_for(metric)
         scales: dict[str, float] = {}
         for number, judge in enumerate(self.judges):

@@ -19,8 +19,8 @@ from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury, use_jury
 from localjudge.judging.plan import Data, data_to_read
-from localjudge.judging.replay import RepeatedAnswers, RowChange
 from localjudge.judging.stored_data import find_judges, read_run_settings
+from localjudge.judging.verify_answers import RepeatedAnswers, RowChange
 from localjudge.judging.verify_files import (
     MAX_CHANGES,
     DataFileCheck,

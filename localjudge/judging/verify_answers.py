@@ -200,7 +200,7 @@ class RepeatedAnswers(StoredAnswers):
         return replies
 
     def count_altered_requests(self) -> int:
-        """Count stored requests that the samples do not lead to. Call it after the replay."""
+        """Count stored requests that the samples do not lead to, after all have been evaluated."""
         altered = altered_requests(self.store, self._engines, self._shapes)
         return max(altered, self._altered_units)
 
