@@ -1,4 +1,4 @@
-"""Join a Ray cluster, which opens sockets between the user's own machines, and count its room.
+"""Join a Ray cluster, which opens sockets between the user's own machines.
 
 Nothing is imported unless the user names a cluster. One that is started here listens on the
 loopback interface only, requires a token, and keeps its files in a private temporary folder.
@@ -9,7 +9,7 @@ import secrets
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError
@@ -113,26 +113,3 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
-
-
-class Node(NamedTuple):
-    """A machine of the cluster."""
-
-    id: str
-    name: str
-
-
-def find_room(threads: int, gpus: int) -> dict[Node, int]:
-    """Return for how many workers each living node has room, by the resources of one worker."""
-    import ray
-
-    room: dict[Node, int] = {}
-    for facts in ray.nodes():
-        if not facts["Alive"]:
-            continue
-        node = Node(facts["NodeID"], f"{facts['NodeManagerHostname']} ({facts['NodeName']})")
-        count = facts["Resources"].get("CPU", 0) // threads
-        if gpus:
-            count = min(count, facts["Resources"].get("GPU", 0) // gpus)
-        room[node] = int(count)
-    return room

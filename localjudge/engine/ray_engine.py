@@ -11,13 +11,12 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from localjudge.engine.cluster import Node, find_room
 from localjudge.engine.prompts import depth_first
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
@@ -34,6 +33,13 @@ Answered = tuple[int, Answer | NoAnswer]
 _LOOK_SECONDS = 5.0
 _HINT = "start nodes with this machine's packages and model, and run the same command again"
 _log = logging.getLogger(__name__)
+
+
+class Node(NamedTuple):
+    """A machine of the cluster."""
+
+    id: str
+    name: str
 
 
 class Worker:
@@ -154,9 +160,19 @@ class RayEngine:
                 self._opening[worker.open.remote(self._open_engine)] = (worker, node)
 
     def _find_room(self) -> dict[Node, int]:
-        """Return the number of workers for which each usable node has room."""
-        room = find_room(self._threads, self._gpus)
-        return {node: count for node, count in room.items() if node not in self._excluded}
+        """Return for how many workers each usable node has room."""
+        room: dict[Node, int] = {}
+        for facts in ray.nodes():
+            if not facts["Alive"]:
+                continue
+            node = Node(facts["NodeID"], f"{facts['NodeManagerHostname']} ({facts['NodeName']})")
+            if node in self._excluded:
+                continue
+            count = facts["Resources"].get("CPU", 0) // self._threads
+            if self._gpus:
+                count = min(count, facts["Resources"].get("GPU", 0) // self._gpus)
+            room[node] = int(count)
+        return room
 
     def _admit(self, opened: Any, worker: Any, node: Node) -> None:
         """Take a worker that has opened the model, or exclude its node."""
