@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 from localjudge.analysis.check import Check, check, checked_obstacles
 from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.analysis.gates import Gate, check_baseline, check_metrics, parse_gate
+from localjudge.analysis.gates import check_baseline, check_metrics, parse_gate
 from localjudge.cli.command import pick
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
@@ -86,7 +86,8 @@ class GateOptions:
     def begin(self) -> None:
         """Write that the run did not finish, which remains true unless it does."""
         if self._junit:
-            _write(self._junit, unfinished(self._gates))
+            problem = ("error", "unfinished", "the run did not finish")
+            _write(self._junit, _junit(dict.fromkeys(map(str, self._gates), problem), {}))
         if self._markdown:
             _write(self._markdown, _UNFINISHED_MARKDOWN)
 
@@ -97,7 +98,7 @@ class GateOptions:
         if self._junit:
             _write(self._junit, finished(result.decisions, _describe_run(run, result)))
         if self._markdown:
-            _write(self._markdown, run_markdown(run, result))
+            _write(self._markdown, _run_markdown(run, result))
         return result
 
 
@@ -171,12 +172,6 @@ def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -
     return _junit(problems, properties)
 
 
-def unfinished(gates: Sequence[Gate]) -> str:
-    """Return the JUnit file of a run that did not finish."""
-    problem = ("error", "unfinished", "the run did not finish")
-    return _junit(dict.fromkeys(map(str, gates), problem), {})
-
-
 def _junit(cases: Mapping[str, _Problem], properties: Mapping[str, str]) -> str:
     elements = Counter[str]()
     for problem in cases.values():
@@ -212,7 +207,7 @@ def _xml_text(text: str) -> str:
     return _NO_CHARACTERS.sub(lambda match: f"\\u{ord(match.group()):04x}", printable(text))
 
 
-def run_markdown(run: RunRecord, checked: Check) -> str:
+def _run_markdown(run: RunRecord, checked: Check) -> str:
     """Return the gates, the summary and the changes since the baseline, without texts."""
     summary = summary_view(run, labels=checked.labels, details=True, texts=False)
     parts = [f"## localjudge: {_headline(run, checked)}"]

@@ -20,9 +20,9 @@ from localjudge.dataset.contexts import (
     add_ids,
     find_text,
     objects_of_columns,
-    read_cell,
     read_contexts,
-    read_elements,
+    read_printed,
+    read_printed_elements,
     report_printed_documents,
 )
 from localjudge.dataset.conversation import looks_like_messages, read_answer
@@ -101,7 +101,7 @@ def check_row(
         column = _FIELD.sub(lambda name: column_of.get(name.group(), name.group()), field, count=1)
         problems.append(Problem.at(row.place, column, value, expected))
 
-    cells, placeholders = _read_cells(
+    cells, placeholders = _read_fields(
         row, column_of, split, keeps_answer_words=keeps_answer_words, report=report
     )
     values: dict[str, Any] = {"id": check_id(cells.get("id"), "id", report)}
@@ -176,7 +176,7 @@ def _is_json(text: str | None) -> bool:
     return bool(value) and isinstance(value, dict | list)
 
 
-def _read_cells(
+def _read_fields(
     row: RawRow,
     column_of: ColumnOf,
     split: Split,
@@ -190,7 +190,7 @@ def _read_cells(
     """
     cells: dict[str, Any] = {}
     for field, column in column_of.items():
-        cells[field] = _read_cell(row, field, column, report)
+        cells[field] = _read_field(row, field, column, report)
     placeholders: list[Placeholder] = []
     if row.literal:
         return cells, placeholders
@@ -206,7 +206,7 @@ def _read_cells(
             cells[field] = split(cells[field], row.place, column_of[field])
     for ids, field in ID_COLUMNS.items():
         if field in cells:
-            cells[field] = read_elements(cells[field], field, report)
+            cells[field] = read_printed_elements(cells[field], field, report)
             words = _remove_missing_contexts(cells, row, field, ids)
             placeholders += [(f"{column_of[field]}[]", word) for word in words]
     return cells, placeholders
@@ -239,7 +239,7 @@ def _describe_missing(value: Any) -> str:
     return "NaN"
 
 
-def _read_cell(row: RawRow, field: str, column: str, report: Report) -> Any:
+def _read_field(row: RawRow, field: str, column: str, report: Report) -> Any:
     """Return the value of a column, or one list for several columns of contexts."""
     if field not in _LIST_FIELDS:
         value = lookup(row.values, column)
@@ -247,7 +247,7 @@ def _read_cell(row: RawRow, field: str, column: str, report: Report) -> Any:
             return read_answer(value)
         return value
     if "," not in column or has_value(row.values, column):
-        cell = _read_list(row, field, column, report)
+        cell = _read_column(row, field, column, report)
         if not (column in row.values or not isinstance(cell, str | Mapping)):
             path = whole_collection(row.values, column)
             if path is not None:
@@ -258,7 +258,7 @@ def _read_cell(row: RawRow, field: str, column: str, report: Report) -> Any:
         return cell
     joined: list[Any] = []
     for name in column.split(","):
-        cell = _read_list(row, field, name, report)
+        cell = _read_column(row, field, name, report)
         if isinstance(cell, list | tuple):
             joined += cell
         elif cell is not None and not _is_missing(cell, row):
@@ -266,11 +266,11 @@ def _read_cell(row: RawRow, field: str, column: str, report: Report) -> Any:
     return joined or None
 
 
-def _read_list(row: RawRow, field: str, column: str, report: Report) -> Any:
+def _read_column(row: RawRow, field: str, column: str, report: Report) -> Any:
     """Return the contexts or ids in a column. A text may be a printed list of them."""
     value = lookup(row.values, column)
     if isinstance(value, str):
-        return read_cell(value, field, report)
+        return read_printed(value, field, report)
     return value
 
 

@@ -37,7 +37,7 @@ _EXPECTED_OBJECT = f"an object with {' or '.join(_TEXT_KEYS)}"
 _EXPECTED = "text, a list of texts, or a list of objects with a text"
 
 
-def read_cell(cell: str, field: str, report: Report) -> Any:
+def read_printed(cell: str, field: str, report: Report) -> Any:
     """Read a list of contexts, an object with a text, or one text.
 
     Report a list that cannot be read.
@@ -57,7 +57,7 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
     return cell
 
 
-def read_elements(values: Any, field: str, report: Report) -> Any:
+def read_printed_elements(values: Any, field: str, report: Report) -> Any:
     """Read the printed documents and lists among contexts, and leave other texts and values.
 
     Report printed objects whose text has another name, and lists among other contexts.

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from localjudge.dataset.contexts import read_cell
+from localjudge.dataset.contexts import read_printed
 from localjudge.dataset.formats import read
 from localjudge.dataset.rows import Problem, Problems, RawRow, check_text, describe, shown
 from localjudge.dataset.sources import Source
@@ -145,7 +145,7 @@ def _read_cells(row: RawRow, report: Report) -> dict[str, Any]:
     if not row.typed:
         for name in _LISTS:
             if name in cells:
-                cells[name] = read_cell(cells[name], name, report)
+                cells[name] = read_printed(cells[name], name, report)
     return cells
 
 
