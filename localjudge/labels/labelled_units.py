@@ -21,7 +21,6 @@ import numpy as np
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.units import UnitFrame
 from localjudge.metrics import catalog
-from localjudge.metrics.metric import get_about
 from localjudge.run_directory.label_rows import DrawnStatement, LabelRow
 from localjudge.stats.agreement import mcnemar_test
 from localjudge.stats.corrected import (
@@ -207,7 +206,7 @@ def labelled_template(metric: str) -> str | None:
 
     For example: `{supported} of {n} labelled statements are supported by the documents`.
     """
-    headline = get_about(catalog.ours(metric)).headline
+    headline = catalog.about(metric).headline
     _, _, rest = headline.partition("{} of the ")
     noun, _, predicate = rest.partition(" ")
     if not predicate:

@@ -154,6 +154,11 @@ def is_ours(name: str) -> bool:
     return _find_maker(name) is not None
 
 
+def about(name: str) -> About:
+    """Return the description of a built-in metric, an empty one for another."""
+    return get_about(ours(name))
+
+
 def report_order(name: str) -> tuple[int, int, str]:
     """Return the sort key of a metric in reports: its family, then k, then its name."""
     family = name
@@ -258,14 +263,14 @@ def described() -> list[MetricDescription]:
         options: dict[str, tuple[str, ...]] = {}
         if make:
             options = _options(make)
-        about = get_about(metric)
+        words = get_about(metric)
         first_line = (metric.__doc__ or "").strip().partition("\n")[0]
         listed.append(
             MetricDescription(
                 name=name,
                 options=options,
                 fields=tuple(sorted(metric.required_fields)),
-                about=about._replace(question=about.question or first_line),
+                about=words._replace(question=words.question or first_line),
                 default_metrics=name in ALL_CHOICES,
                 instructions=bool(list_special_tasks([metric])),
                 lower_is_better=lower_is_better(name),

@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from localjudge.labels.labelled_units import labelled_template
 from localjudge.metrics import catalog
-from localjudge.metrics.metric import get_about, parse_name
+from localjudge.metrics.metric import parse_name
 from localjudge.types import Language
 from localjudge.words import printable, three_digits
 
@@ -73,7 +73,7 @@ class Messages:
 
     def headline(self, metric: str) -> str | None:
         """Return the sentence about the mean of a metric, with `{share}` for its value, or None."""
-        in_english = get_about(catalog.ours(metric)).headline.replace("{}", "{share}")
+        in_english = catalog.about(metric).headline.replace("{}", "{share}")
         return self._for_metric("headline", metric) or in_english or None
 
     def labelled(self, metric: str) -> str | None:

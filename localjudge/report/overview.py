@@ -19,7 +19,6 @@ from localjudge.analysis.slices import pooled_shares
 from localjudge.labels.label_source import how_to_label
 from localjudge.labels.run_labels import disputed_statements
 from localjudge.metrics import catalog
-from localjudge.metrics.metric import get_about
 from localjudge.report.comparison_views import (
     BY_JUDGE,
     are_judged,
@@ -226,7 +225,7 @@ def _mean_rows(metric: QuotedMetric) -> Iterator[Values]:
 
 def _meaning(name: str, run: RunRecord) -> str:
     """Return the question that a metric answers, or a criterion's."""
-    words = get_about(catalog.ours(name)).headline
+    words = catalog.about(name).headline
     if not words:
         criterion = run.manifest.criteria.get(name)
         if criterion is None:

@@ -16,7 +16,6 @@ from localjudge.analysis.slices import PooledShare, Slice, pooled_shares
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
 from localjudge.metrics import catalog
-from localjudge.metrics.metric import get_about
 from localjudge.report.terminal import Table, number
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary
@@ -135,7 +134,7 @@ def state_mean(name: str, mean: Mean) -> str:
 
     For example, `about 9 % of the answers decline to answer (2 to 22)`.
     """
-    headline = get_about(catalog.ours(name)).headline
+    headline = catalog.about(name).headline
     if headline:
         return _with_limits(headline.format(f"about {percent(mean.mean)} %"), mean.ci95, percent)
     return _with_limits(f"the mean of {name} is {number(mean.mean)}", mean.ci95, number)
@@ -153,7 +152,7 @@ def state_pooled_share(name: str, share: Mean) -> str:
 
     For example, `about 66 % of all 312 sentences are supported (57 to 74)`.
     """
-    headline = get_about(catalog.ours(name)).headline
+    headline = catalog.about(name).headline
     _, is_share, counted = headline.partition("{} of the ")
     if not is_share:
         counted = "units"
@@ -163,7 +162,7 @@ def state_pooled_share(name: str, share: Mean) -> str:
 
 def pooled_for_page(name: str, share: Mean) -> str:
     """Return the share in words for the report, below the question of the metric."""
-    headline = get_about(catalog.ours(name)).headline
+    headline = catalog.about(name).headline
     noun = "units"
     for counted in _COUNTED:
         if counted in headline:

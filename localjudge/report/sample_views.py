@@ -17,7 +17,6 @@ from rich.text import Text
 from localjudge.errors import InputError
 from localjudge.labels.run_labels import with_labels
 from localjudge.metrics import catalog
-from localjudge.metrics.metric import get_about
 from localjudge.report.evidence_views import (
     describe_evidence,
     evidence_to_show,
@@ -245,7 +244,7 @@ def explain_score(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
     They are followed by the first unit that lowers a share, or the useful ranks.
     """
     detail = score.detail or ""
-    counted = get_about(catalog.ours(score.metric)).counted
+    counted = catalog.about(score.metric).counted
     if score.numerator is None or score.denominator is None:
         if counted and verdicts:
             ranks = [str(rank) for rank, verdict in enumerate(verdicts, 1) if verdict.label == 1]

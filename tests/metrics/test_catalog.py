@@ -1,3 +1,4 @@
+import json
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,6 @@ import pytest
 import localjudge
 from localjudge import InputError, metrics
 from localjudge.metrics import catalog
-from localjudge.metrics import metric as naming
 
 # The example in the docstring of `localjudge.metrics`, as its author would save it.
 EXAMPLE = textwrap.dedent(
@@ -105,7 +105,7 @@ def test_the_example_plugin_runs_beside_built_in_metrics(tmp_path: Path) -> None
 def test_an_installed_metric_may_have_any_name_but_ours() -> None:
     assert catalog.get("five(words)").name == "five(words)"
     assert not catalog.is_ours("five(words)")
-    assert isinstance(catalog.get("context_recall"), naming.BuiltIn)
+    assert catalog.about("context_recall").source == "RAGAS context_recall"
     assert catalog.names().count("context_recall") == 1
 
 
@@ -127,13 +127,20 @@ def test_non_default_options_are_part_of_the_name(written: str, name: str) -> No
     assert catalog.get(name).name == name
 
 
-def test_default_options_are_part_of_the_signature() -> None:
-    for name, options in {
+def test_default_options_are_part_of_the_signature(tmp_path: Path) -> None:
+    options = {
         "context_precision": {"against": "reference"},
         "context_precision(against=response)": {"against": "response"},
         "recall@2(compare_by=meta.doc)": {"compare_by": "meta.doc"},
-    }.items():
-        assert naming.get_options(catalog.get(name)) == options
+    }
+    texts = dict.fromkeys(("user_input", "reference", "response"), "It rains.")
+    document = {"text": "It rains.", "meta": {"doc": 1}}
+    row = {**texts, "retrieved_contexts": [document], "reference_contexts": [document]}
+    engine = localjudge.ScriptedEngine({}, default=0.9)
+    localjudge.evaluate([row], metrics=list(options), engine=engine, out=tmp_path)
+    signed = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))["judge"]
+    for name, values in options.items():
+        assert signed["metrics"][name] == {"version": 1, **values}
 
 
 def test_direction_of_a_metric_may_depend_on_an_option() -> None:

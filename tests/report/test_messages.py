@@ -13,7 +13,6 @@ import localjudge
 from localjudge.judging.verify_files import Reason
 from localjudge.labels.labelled_units import LabelCounts
 from localjudge.metrics import catalog
-from localjudge.metrics.metric import get_about
 from localjudge.model_registry import registered
 from localjudge.report.certificate_text import (
     describe_examination,
@@ -124,7 +123,7 @@ def label_counts(metric: str, supported: int = 30, **values: Any) -> LabelCounts
 SHARES = [
     name
     for name in METRICS
-    if catalog.is_judged(name) and "{} of the " in get_about(catalog.ours(name)).headline
+    if catalog.is_judged(name) and "{} of the " in catalog.about(name).headline
 ]
 
 
@@ -200,7 +199,7 @@ def test_every_metric_has_its_sentence_and_question_in_each_language(
     language: Language, name: str
 ) -> None:
     messages = Messages(language)
-    about = get_about(catalog.ours(name))
+    about = catalog.about(name)
     headline = messages.headline(name)
     assert headline is not None
     assert find_values(headline) == ["share"]
