@@ -8,13 +8,11 @@
 The methods show progress on terminals, and tables in notebooks.
 """
 
-import sys
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, cast, get_args
 
@@ -43,7 +41,7 @@ from localjudge.report.export import Format, exported_parts, pandas_frame, polar
 from localjudge.report.flat_table import Rows
 from localjudge.report.html_page import check_report, write_report
 from localjudge.report.label_page import write_labelling
-from localjudge.report.shown_progress import Bar, progress_on
+from localjudge.report.shown_progress import progress_for
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import as_html
 from localjudge.resources import private_folder, write_output
@@ -400,23 +398,3 @@ def directory_for(out: Output) -> tuple[Path | None, _Folder | None]:
             hint="None makes one under runs/, and False leaves none behind",
         )
     return Path(out).expanduser(), None
-
-
-def progress_for(progress: Progress | bool | None) -> Progress:
-    """Return the progress to show."""
-    if isinstance(progress, Progress):
-        return progress
-    in_notebook = False
-    ipython = sys.modules.get("IPython")
-    if ipython is not None:
-        in_notebook = type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
-    if progress is None:
-        progress = in_notebook or sys.stderr.isatty()
-    if not progress:
-        return Progress()
-    if not in_notebook:
-        return progress_on(sys.stderr)
-    # A notebook paints stderr red, and without widgets a bar cannot be drawn there.
-    if find_spec("ipywidgets"):
-        return Bar(sys.stdout)
-    return progress_on(sys.stdout)

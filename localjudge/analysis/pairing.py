@@ -18,13 +18,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from localjudge.dataset.samples import content_hash
-from localjudge.run_directory.result_rows import VerdictRow
+from localjudge.run_directory.result_rows import VERDICT_ROWS, VERDICTS, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import (
-    iter_verdict_offsets,
-    read_verdicts_at,
-    unknown_sample,
-)
+from localjudge.run_directory.run_rows import unknown_sample
 from localjudge.stats.interval import Floats, Indices
 from localjudge.types import Label, Record, Sample
 
@@ -207,7 +203,7 @@ class ComparedRun:
             if score.metric in self.scores and score.score is not None:
                 self.scores[score.metric][positions[score.sample_id]] = score.score
                 self.expected[score.metric][positions[score.sample_id]] = score.expected
-        for offset, verdict in iter_verdict_offsets(self.run):
+        for offset, verdict in self.run.iter_rows(VERDICTS, VERDICT_ROWS):
             position = positions.get(verdict.sample_id)
             offsets = self._offsets.get(verdict.metric)
             if position is not None and offsets is not None and offsets[position] == _NO_OFFSET:
@@ -223,9 +219,15 @@ class ComparedRun:
 
     def verdicts(self, metric: str, position: int) -> list[VerdictRow]:
         offset = int(self._offsets[metric][position])
+        verdicts: list[VerdictRow] = []
         if offset == _NO_OFFSET:
-            return []
-        return read_verdicts_at(self.run, offset)
+            return verdicts
+        sample = self.samples[position]
+        for _, row in self.run.iter_rows(VERDICTS, VERDICT_ROWS, offset):
+            if (row.sample_id, row.metric) != (sample.id, metric):
+                break
+            verdicts.append(row)
+        return verdicts
 
 
 def _number_at(values: Floats | None, position: int) -> float | None:

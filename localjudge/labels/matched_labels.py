@@ -20,7 +20,13 @@ from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import Drawing, draw_again, drawn_metrics
 from localjudge.labels.label_sheet import SheetLabel
 from localjudge.labels.label_source import LabelSource
-from localjudge.labels.units import UnitFrame, first_verdicts, statement_keys, unit_frames
+from localjudge.labels.units import (
+    UnitFrame,
+    cached_by_run,
+    first_verdicts,
+    statement_keys,
+    unit_frames,
+)
 from localjudge.run_directory.label_rows import (
     DRAWING_KEYS,
     Decision,
@@ -30,7 +36,7 @@ from localjudge.run_directory.label_rows import (
     planned_statements,
     stored_labels,
 )
-from localjudge.run_directory.run_record import RunRecord, cached_by_run
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import escape_formula, numbered
 
 _NameAndFrame = tuple[str, str]

@@ -11,16 +11,19 @@ If every score is the share of 1 among its sample's verdicts (or of 0, if no is 
 the mean is a weighted sum of verdicts, and labels of some verdicts can correct it. The key of a
 unit is the hash of the question and all texts shown. Equal keys, in two metrics or two runs, are
 one statement, which is labelled once.
+
+Results computed from the units of a run are kept while this run is in use, and no longer.
 """
 
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, partial, wraps
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -37,6 +40,9 @@ from localjudge.types import CONTEXT_FIELDS, Sample, Scored, context_texts
 
 ShareOf = Literal["ones", "zeros"]
 _Key = TypeVar("_Key")
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+_RESULTS_EACH = 8
 _KEY_DIGITS = 32
 
 
@@ -199,6 +205,33 @@ class UnitFrame:
     @cached_property
     def _sizes(self) -> Indices:
         return np.array([len(sample.labels) for sample in self._samples], dtype=np.intp)
+
+
+def cached_by_run(
+    compute: Callable[Concatenate[RunRecord, _Arguments], _Result],
+) -> Callable[Concatenate[RunRecord, _Arguments], _Result]:
+    """Remember the last results for each run, by the other arguments, which must be hashable.
+
+    Unlike with `lru_cache`, a run and its temporary folder can be freed.
+    """
+    results_by_run: WeakKeyDictionary[RunRecord, OrderedDict[Hashable, _Result]] = (
+        WeakKeyDictionary()
+    )
+
+    @wraps(compute)
+    def cached(
+        run: RunRecord, /, *arguments: _Arguments.args, **options: _Arguments.kwargs
+    ) -> _Result:
+        results = results_by_run.setdefault(run, OrderedDict())
+        key = (arguments, tuple(sorted(options.items())))
+        if key not in results:
+            results[key] = compute(run, *arguments, **options)
+        results.move_to_end(key)
+        while len(results) > _RESULTS_EACH:
+            results.popitem(last=False)
+        return results[key]
+
+    return cached
 
 
 def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:

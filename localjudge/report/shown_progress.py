@@ -1,8 +1,10 @@
 """The progress of a run on a stream: a bar on a terminal, occasional lines elsewhere."""
 
+import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from importlib.util import find_spec
 from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -147,3 +149,26 @@ def progress_on(stream: TextIO, *, quiet: bool = False) -> Progress:
     if stream.isatty():
         return Bar(stream)
     return Lines(stream)
+
+
+def progress_for(progress: Progress | bool | None) -> Progress:
+    """Return the progress to show: this one, on standard error if True, or None to decide here.
+
+    None shows it on a terminal and in a notebook.
+    """
+    if isinstance(progress, Progress):
+        return progress
+    in_notebook = False
+    ipython = sys.modules.get("IPython")
+    if ipython is not None:
+        in_notebook = type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
+    if progress is None:
+        progress = in_notebook or sys.stderr.isatty()
+    if not progress:
+        return Progress()
+    if not in_notebook:
+        return progress_on(sys.stderr)
+    # A notebook paints stderr red, and without widgets a bar cannot be drawn there.
+    if find_spec("ipywidgets"):
+        return Bar(sys.stdout)
+    return progress_on(sys.stdout)

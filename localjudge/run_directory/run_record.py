@@ -1,18 +1,13 @@
-"""Open a run, and read its summary, rows and samples.
-
-Results computed from a run are kept while this run is in use, and no longer.
-"""
+"""Open a run, and read its summary, rows and samples."""
 
 import os
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, Self, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -71,9 +66,6 @@ from localjudge.run_directory.summary import (
 from localjudge.types import JudgeCard, Sample, VerdictRule
 from localjudge.words import numbered, printable, suggestion, three_digits
 
-_RESULTS_EACH = 8
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
 _SHOWN = 4
 _Row = TypeVar("_Row", ScoreRow, VerdictRow, EvidenceRow, dict[str, Any])
 _KEYS = TypeAdapter(dict[str, Any])
@@ -388,30 +380,3 @@ def as_run(run: RunLike, *, check: bool = True) -> RunRecord:
     if isinstance(run, RunRecord):
         return run
     return RunRecord.open(run, check=check)
-
-
-def cached_by_run(
-    compute: Callable[Concatenate[RunRecord, _Arguments], _Result],
-) -> Callable[Concatenate[RunRecord, _Arguments], _Result]:
-    """Remember the last results for each run, by the other arguments, which must be hashable.
-
-    Unlike with `lru_cache`, a run and its temporary folder can be freed.
-    """
-    results_by_run: WeakKeyDictionary[RunRecord, OrderedDict[Hashable, _Result]] = (
-        WeakKeyDictionary()
-    )
-
-    @wraps(compute)
-    def cached(
-        run: RunRecord, /, *arguments: _Arguments.args, **options: _Arguments.kwargs
-    ) -> _Result:
-        results = results_by_run.setdefault(run, OrderedDict())
-        key = (arguments, tuple(sorted(options.items())))
-        if key not in results:
-            results[key] = compute(run, *arguments, **options)
-        results.move_to_end(key)
-        while len(results) > _RESULTS_EACH:
-            results.popitem(last=False)
-        return results[key]
-
-    return cached

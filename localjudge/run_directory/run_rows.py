@@ -1,4 +1,4 @@
-"""Rows of a run beside its samples, of one sample, and from the middle of a file.
+"""Rows of a run beside its samples, and of one sample.
 
 columns     values of a column of the data, for slices of the samples
 texts read  what a reader has read for a unit, in place of all its texts:
@@ -17,8 +17,6 @@ from localjudge.evidence.nearest import MARK
 from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.result_rows import (
     SCORES,
-    VERDICT_ROWS,
-    VERDICTS,
     ScoreRow,
     VerdictRow,
     with_evidence,
@@ -69,21 +67,6 @@ def read_sample_rows(run: RunRecord, sample_id: str) -> tuple[list[ScoreRow], li
     verdicts = (row for row in run.iter_verdicts() if row.sample_id == sample_id)
     evidence = (row for row in run.iter_evidence() if row.sample_id == sample_id)
     return scores, list(with_evidence(verdicts, evidence))
-
-
-def iter_verdict_offsets(run: RunRecord) -> Iterator[tuple[int, VerdictRow]]:
-    """Yield the verdicts of a run, each after its byte offset, for `read_verdicts_at`."""
-    return run.iter_rows(VERDICTS, VERDICT_ROWS)
-
-
-def read_verdicts_at(run: RunRecord, offset: int) -> list[VerdictRow]:
-    """Return the verdicts of the sample and metric whose first row is at this byte offset."""
-    verdicts: list[VerdictRow] = []
-    for _, row in run.iter_rows(VERDICTS, VERDICT_ROWS, offset):
-        if verdicts and (row.sample_id, row.metric) != (verdicts[0].sample_id, verdicts[0].metric):
-            break
-        verdicts.append(row)
-    return verdicts
 
 
 def texts_read(

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import localjudge
-from localjudge.run_directory.run_record import RunRecord, cached_by_run
 from tests.analysis.conftest import label
 from tests.analysis.labelled_runs import METRIC
 from tests.conftest import OneJudge, ScriptedRun
@@ -32,19 +31,24 @@ def test_the_folder_of_a_run_without_directory_is_deleted_with_the_run(tmp_path:
     assert not folder.exists()
 
 
-def test_a_result_is_computed_once_for_each_run_and_argument(scripted_run: ScriptedRun) -> None:
-    computed = []
-
-    @cached_by_run
-    def double(run: RunRecord, number: int) -> int:
-        computed.append((run.directory.name, number))
-        return 2 * number
-
-    runs = [scripted_run(name, ROWS[:1], {}, metrics=[METRIC]) for name in ("a", "b")]
-    for _ in range(3):
-        assert [double(run, number) for run in runs for number in (1, 2)] == [2, 4, 2, 4]
-    assert computed == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
-    for number in range(20):
-        double(runs[0], number)
-    double(runs[0], 1)
-    assert computed.count(("a", 1)) == 2
+def test_a_result_is_computed_once_for_each_run_and_its_labels(scripted_run: ScriptedRun) -> None:
+    """The eight latest results of a run are kept."""
+    runs = [scripted_run(name, ROWS, {}, metrics=[METRIC]) for name in ("a", "b")]
+    files = []
+    for run in runs:
+        label(run, lambda _text: 1, n=20)
+        files.append(run.directory / "labels.jsonl")
+    assert runs[0].labels is runs[0].labels
+    assert runs[1].labels is runs[1].labels
+    assert runs[0].labels is not runs[1].labels
+    lines = files[0].read_bytes().splitlines(keepends=True)
+    results = []
+    for count in range(1, 10):
+        files[0].write_bytes(b"".join(lines[:count]))
+        results.append(runs[0].labels)
+    assert runs[0].labels is results[-1]
+    files[0].write_bytes(b"".join(lines[:2]))
+    assert runs[0].labels is results[1]
+    files[0].write_bytes(lines[0])
+    assert runs[0].labels == results[0]
+    assert runs[0].labels is not results[0]
