@@ -8,8 +8,7 @@ The arithmetic is in `localjudge.labels.judge_comparison`.
 """
 
 import hashlib
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from localjudge.dataset.paths import lookup
 from localjudge.dataset.rows import group_name, is_blank
 from localjudge.dataset.sources import Source
 from localjudge.engine.protocol import Engine
-from localjudge.errors import DataError, InputError, LocaljudgeError
+from localjudge.errors import DataError, InputError
 from localjudge.judging.job import open_job
 from localjudge.judging.judges import JudgeName, default_judge
 from localjudge.judging.metric_choice import requested_names
@@ -35,20 +34,12 @@ from localjudge.metrics.attribution import ATTRIBUTION_LABELS
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.relevancy import RELEVANCE_LABELS
 from localjudge.progress import Progress
-from localjudge.run_directory.calibration import (
-    Calibration,
-    calibration_file,
-    read_calibration,
-    save_calibration,
-)
+from localjudge.run_directory.calibration import Calibration, calibration_file, name_and_save
 from localjudge.run_directory.label_rows import VerdictId
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.types import Context, Label, Sample
 from localjudge.words import option_name
 
-_NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
-_MAX_STEM_LENGTH = 40
-_MAX_QUESTION_LENGTH = 36
 _METRICS = {"attribution": ATTRIBUTION_LABELS, "relevance": RELEVANCE_LABELS}
 _DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}
 
@@ -91,7 +82,7 @@ def measure_judges(
     for question in questions:
         for calibration in calibrate_judges(question, progress):
             taken = {other.name for other in calibrations}
-            calibrations.append(_name_and_save(calibration, name, taken, progress))
+            calibrations.append(name_and_save(calibration, name, taken, progress))
     return calibrations
 
 
@@ -253,44 +244,3 @@ def _read_labels(
                 labels[verdict_id] = label
                 clusters[verdict_id] = cluster
     return labels, clusters
-
-
-def is_saved(calibration: Calibration, name: str | None) -> bool:
-    """Return whether a calibration is saved: a named one, or of a judge better than guessing."""
-    return name is not None or not calibration.guesses
-
-
-def _name_and_save(
-    calibration: Calibration, name: str | None, taken: Collection[str], progress: Progress
-) -> Calibration:
-    """Save a calibration by its name, else as judge-question.
-
-    If a calibration of that name has other labels or answers: judge-2-question, and so on.
-    """
-    judge = _NOT_IN_NAMES.sub("-", calibration.card.name)
-    stem = judge.strip("-.")[:_MAX_STEM_LENGTH] or "judge"
-    question = _NOT_IN_NAMES.sub("-", calibration.question)[:_MAX_QUESTION_LENGTH]
-    chosen = name or f"{stem}-{question}"
-    number = 1
-    while name is None and (chosen in taken or _is_used(chosen, calibration)):
-        if chosen not in taken:
-            progress.note(f"keeping the calibration {chosen}, which has other labels or answers")
-        number += 1
-        chosen = f"{stem}-{number}-{question}"
-    calibration = calibration.model_copy(update={"name": chosen})
-    if is_saved(calibration, name):
-        if _is_used(chosen, calibration):
-            progress.note(f"replacing the calibration {chosen}, which has other labels or answers")
-        save_calibration(calibration)
-    return calibration
-
-
-def _is_used(name: str, calibration: Calibration) -> bool:
-    """Return whether the name is of an unreadable calibration or of other labels or answers."""
-    if not calibration_file(name).exists():
-        return False
-    try:
-        saved = read_calibration(name)
-    except LocaljudgeError:
-        return True
-    return (saved.run, saved.labels.sha256) != (calibration.run, calibration.labels.sha256)

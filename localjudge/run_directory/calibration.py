@@ -6,14 +6,15 @@ in LOCALJUDGE_HOME/calibrations/NAME.json, and read by name or file.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, FiniteFloat, SerializerFunctionWrapHandler, model_serializer
 
 from localjudge import resources
-from localjudge.errors import InputError
+from localjudge.errors import InputError, LocaljudgeError
+from localjudge.progress import Progress
 from localjudge.run_directory.differences import Difference, differences, only_rounds
 from localjudge.run_directory.directory import read_object, validated
 from localjudge.run_directory.request_keys import canonical_sha256
@@ -21,6 +22,9 @@ from localjudge.types import MAX_WEIGHT, Combination, JudgeCard, Record
 from localjudge.words import option_name, suggestion
 
 _NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
+_MAX_STEM_LENGTH = 40
+_MAX_QUESTION_LENGTH = 36
 _GUESSING = 0.5  # AUC of a judge that guesses
 
 
@@ -200,7 +204,44 @@ def read_calibration(name_or_file: str | Path) -> Calibration:
     return validated(Calibration, read_object(path.resolve()), str(path))
 
 
-def save_calibration(calibration: Calibration) -> None:
-    path = calibration_file(calibration.name)
-    resources.make_private(path.parent)
-    resources.write_output(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])
+def is_saved(calibration: Calibration, name: str | None) -> bool:
+    """Return whether a calibration is saved: a named one, or of a judge better than guessing."""
+    return name is not None or not calibration.guesses
+
+
+def name_and_save(
+    calibration: Calibration, name: str | None, taken: Collection[str], progress: Progress
+) -> Calibration:
+    """Save a calibration by its name, else as judge-question.
+
+    If a calibration of that name has other labels or answers: judge-2-question, and so on.
+    """
+    judge = _NOT_IN_NAMES.sub("-", calibration.card.name)
+    stem = judge.strip("-.")[:_MAX_STEM_LENGTH] or "judge"
+    question = _NOT_IN_NAMES.sub("-", calibration.question)[:_MAX_QUESTION_LENGTH]
+    chosen = name or f"{stem}-{question}"
+    number = 1
+    while name is None and (chosen in taken or _is_used(chosen, calibration)):
+        if chosen not in taken:
+            progress.note(f"keeping the calibration {chosen}, which has other labels or answers")
+        number += 1
+        chosen = f"{stem}-{number}-{question}"
+    calibration = calibration.model_copy(update={"name": chosen})
+    if is_saved(calibration, name):
+        if _is_used(chosen, calibration):
+            progress.note(f"replacing the calibration {chosen}, which has other labels or answers")
+        path = calibration_file(chosen)
+        resources.make_private(path.parent)
+        resources.write_output(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])
+    return calibration
+
+
+def _is_used(name: str, calibration: Calibration) -> bool:
+    """Return whether the name is of an unreadable calibration or of other labels or answers."""
+    if not calibration_file(name).exists():
+        return False
+    try:
+        saved = read_calibration(name)
+    except LocaljudgeError:
+        return True
+    return (saved.run, saved.labels.sha256) != (calibration.run, calibration.labels.sha256)
