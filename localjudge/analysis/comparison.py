@@ -22,7 +22,7 @@ no scores        no sample has a score in both runs
 
 from typing import Literal
 
-from localjudge.analysis.pairing import UnitChange
+from localjudge.analysis.pairing import SharedSamples, UnitChange
 from localjudge.labels.corrected_mean import NO_SHARE, labels_in_words
 from localjudge.labels.labelled_units import LabelCounts, are_too_many
 from localjudge.metrics import catalog
@@ -144,23 +144,6 @@ class CorrectedDifference(Record):
         return labels_in_words(self.labels, self.labelled)
 
 
-def withholds_difference(
-    corrected: CorrectedDifference | None, whole: CorrectedDifference | None
-) -> bool:
-    """Return whether labels without an interval keep the judges' difference from being quoted.
-
-    `corrected` is the difference of a slice, and `whole` the one of the runs.
-    """
-    if whole is None or (corrected and corrected.ci95):
-        return False
-    if whole.contradiction:
-        return True
-    remark = whole.remark
-    if corrected:
-        remark = corrected.remark
-    return remark != NO_SHARE and whole.is_labelled
-
-
 class SampleChange(Record):
     """A sample with another score, and its changed units."""
 
@@ -280,31 +263,6 @@ class MetricChange(SliceChange):
     counted_by: Literal["judge", "rules"] = "judge"
     withheld: str | None = None
     """Why no scores are compared: more samples of a run failed than it allows."""
-
-
-class SharedSamples(Record):
-    """Number of pairs by matching key.
-
-    In `other_question` pairs, the questions or references differ.
-    """
-
-    by_id: int
-    by_content: int
-    by_question: int
-    same_content: int
-    other_question: int
-    only_baseline: int
-    only_new: int
-
-    @property
-    def paired(self) -> int:
-        return self.by_id + self.by_content + self.by_question
-
-    @property
-    def without_partner(self) -> str:
-        baseline = f"{self.only_baseline:,} of {self.only_baseline + self.paired:,} samples"
-        new = f"{self.only_new:,} of {self.only_new + self.paired:,}"
-        return f"{baseline} of the baseline and {new} of this run have no partner"
 
 
 class ComparedSlice(Record):

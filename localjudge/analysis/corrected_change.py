@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from localjudge.analysis.comparison import CorrectedDifference
+from localjudge.analysis.pairing import Clusters
 from localjudge.labels.corrected_mean import find_obstacle
 from localjudge.labels.difference_frame import DifferenceFrame, half_width_of_all_labels
 from localjudge.labels.labelled_units import (
@@ -38,9 +39,6 @@ from localjudge.stats.interval import Mean
 from localjudge.stats.paired import paired_difference
 from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.words import call, numbered
-
-Clusters = Mapping[str, int]
-"""Number of the cluster of each sample, from 0."""
 
 
 def correct_difference(

@@ -5,14 +5,15 @@ unique on each side. Within a pair, units with the same text are the same unit, 
 order.
 
 A `ComparedRun` is one side of a comparison, without the texts: memory holds hashes and numbers for
-each sample; verdicts are read at their offset in the file.
+each sample; verdicts are read at their offset in the file. `PairedRuns` are both sides.
 """
 
 import hashlib
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -23,11 +24,16 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import unknown_sample
 from localjudge.stats.interval import Floats, Indices
 from localjudge.types import Label, Record, Sample
+from localjudge.words import numbered, option_name
 
 _NO_OFFSET = -1
 Ground = Literal["id", "content", "question"]
 Pairs = dict[int, int]
 """Position of a sample in the baseline by its position in the new run."""
+Clusters = Mapping[str, int]
+"""Number of the cluster of each sample, from 0."""
+BASELINE = "the baseline"
+NEW = "this run"
 
 
 class SampleKeys(NamedTuple):
@@ -119,6 +125,31 @@ def is_same_question(before: SampleKeys, after: SampleKeys) -> bool:
         if old is not None and new is not None and old != new:
             return False
     return True
+
+
+class SharedSamples(Record):
+    """Number of pairs by matching key.
+
+    In `other_question` pairs, the questions or references differ.
+    """
+
+    by_id: int
+    by_content: int
+    by_question: int
+    same_content: int
+    other_question: int
+    only_baseline: int
+    only_new: int
+
+    @property
+    def paired(self) -> int:
+        return self.by_id + self.by_content + self.by_question
+
+    @property
+    def without_partner(self) -> str:
+        baseline = f"{self.only_baseline:,} of {self.only_baseline + self.paired:,} samples"
+        new = f"{self.only_new:,} of {self.only_new + self.paired:,}"
+        return f"{baseline} of the baseline and {new} of this run have no partner"
 
 
 class UnitChange(Record):
@@ -234,3 +265,120 @@ def _number_at(values: Floats | None, position: int) -> float | None:
     if values is None or math.isnan(values[position]):
         return None
     return float(values[position])
+
+
+class PairedRuns:
+    """Two runs with the pairs of their samples, and the cluster of each pair."""
+
+    def __init__(self, before: ComparedRun, after: ComparedRun) -> None:
+        self.before = before
+        self.after = after
+        self.pairs = pair_samples(before.samples, after.samples)
+        groups = self._groups()
+        self.is_grouped = groups is not None
+        numbers: dict[object, int] = {}
+        self._clusters: list[int] = []
+        for group in groups or range(len(after.samples)):
+            self._clusters.append(numbers.setdefault(group, len(numbers)))
+
+    def _groups(self) -> Sequence[object] | None:
+        """Return the group of each sample of the new run, or None if samples are independent."""
+        groups_before = self.before.groups
+        groups_after = self.after.groups
+        if groups_after is not None and (
+            groups_before is not None or self.after.run.sampling.by_groups
+        ):
+            return groups_after
+        if groups_before is None or not self.before.run.sampling.by_groups:
+            return None
+        groups: list[object] = list(range(len(self.after.samples)))
+        for new, old in self.pairs.items():
+            groups[new] = groups_before[old]
+        return groups
+
+    @cached_property
+    def shared(self) -> SharedSamples:
+        grounds: Counter[str] = Counter()
+        same_content = 0
+        for new, old in self.pairs.items():
+            grounds[find_ground(self.before.samples[old], self.after.samples[new])] += 1
+            same_content += self.have_same_content(new, old)
+        return SharedSamples(
+            by_id=grounds["id"],
+            by_content=grounds["content"],
+            by_question=grounds["question"],
+            same_content=same_content,
+            other_question=self.count_other_questions(self.pairs),
+            only_baseline=len(self.before.samples) - len(self.pairs),
+            only_new=len(self.after.samples) - len(self.pairs),
+        )
+
+    def have_same_content(self, new: int, old: int) -> bool:
+        return self.after.samples[new].content == self.before.samples[old].content
+
+    def count_other_questions(self, pairs: Pairs) -> int:
+        count = 0
+        for new, old in pairs.items():
+            count += not is_same_question(self.before.samples[old], self.after.samples[new])
+        return count
+
+    def clusters_of(self, pairs: Pairs) -> list[int]:
+        """Return the cluster of each of these pairs, by numbers that all pairs share."""
+        return [self._clusters[new] for new in pairs]
+
+    def clusters_by_sample(self, pairs: Pairs) -> tuple[Clusters, Clusters]:
+        """Return the cluster of each sample of these pairs, from 0, in both runs."""
+        numbers: dict[int, int] = {}
+        clusters_before: dict[str, int] = {}
+        clusters_after: dict[str, int] = {}
+        for new, old in pairs.items():
+            number = numbers.setdefault(self._clusters[new], len(numbers))
+            clusters_before[self.before.samples[old].id] = number
+            clusters_after[self.after.samples[new].id] = number
+        return clusters_before, clusters_after
+
+    def withheld(self, metric: str) -> str | None:
+        """Return why no scores are compared, if more samples of a run failed than it allows."""
+        for name, run in ((BASELINE, self.before.run), (NEW, self.after.run)):
+            failed = run.summary.metrics[metric].failed
+            if failed > run.max_failed:
+                allowed = f"more than allowed ({option_name('max_failed')} {run.max_failed:,})"
+                return f"no difference: {numbered(failed, 'sample')} of {name} failed, {allowed}"
+        return None
+
+    def scored(self, metric: str, pairs: Pairs) -> Pairs:
+        """Return the pairs with a score in both runs, none if the scores are withheld."""
+        if self.withheld(metric):
+            return {}
+        before = self.before.scores[metric]
+        after = self.after.scores[metric]
+        scored = {}
+        for new, old in pairs.items():
+            if not (math.isnan(before[old]) or math.isnan(after[new])):
+                scored[new] = old
+        return scored
+
+    def counted(self, metric: str, pairs: Pairs) -> tuple[Floats, Floats]:
+        """Return the scores (pairs,) in both runs."""
+        before = self.before.scores[metric][list(pairs.values())]
+        after = self.after.scores[metric][list(pairs)]
+        return before, after
+
+    def expected(self, metric: str, pairs: Pairs) -> tuple[Floats, Floats]:
+        """Return the expected scores (pairs,) in both runs."""
+        before = self.before.expected[metric][list(pairs.values())]
+        after = self.after.expected[metric][list(pairs)]
+        return before, after
+
+    def are_equal(self, metric: str, pairs: Pairs) -> bool:
+        """Return whether there are pairs, and all have the same texts and scores."""
+        before, after = self.counted(metric, pairs)
+        is_same = all(self.have_same_content(new, old) for new, old in pairs.items())
+        return bool(pairs) and is_same and bool((before == after).all())
+
+    def unit_changes(self, metric: str, new: int, old: int) -> list[UnitChange]:
+        return unit_changes(
+            self.before.verdicts(metric, old),
+            self.after.verdicts(metric, new),
+            same_content=self.have_same_content(new, old),
+        )

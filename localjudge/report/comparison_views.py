@@ -13,11 +13,11 @@ from localjudge.analysis.comparison import (
     RunComparison,
     SampleChange,
     ScoreChanges,
-    SharedSamples,
     SliceChange,
     SlicedChanges,
 )
 from localjudge.analysis.gate_decisions import GateDecision, count_missing_labels
+from localjudge.analysis.pairing import SharedSamples
 from localjudge.metrics import catalog
 from localjudge.report.difference_claims import claims
 from localjudge.report.remarks import ALWAYS_VALID

@@ -7,10 +7,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from localjudge.run_directory.directory import excerpt
+from localjudge.run_directory.identity import JudgeIdentity
 from localjudge.types import Record
 
 _SHOWN = 5
 _JUDGES = "judges"
+_ONE_JUDGE = ("engine.", "judge.", "jury.")
+"""Parts of a judge's identity that describe a single judge."""
 _COMBINATIONS = "combinations."
 """Who judges together, and with which weights for each metric."""
 _METRIC = re.compile(r"metrics\.(.+)\.version")
@@ -70,6 +73,30 @@ def other_differences(
 ) -> list[Difference]:
     """Return the differences that no updated package explains."""
     return [change for change in differences(before, after) if not is_update(change)]
+
+
+def judge_differences(
+    before: JudgeIdentity, after: JudgeIdentity, names: tuple[str, str]
+) -> list[Difference]:
+    """Return what differs in the judges of two runs, except metrics that only one run has.
+
+    `names` are those of the judges. Of a jury and one of its judges, the names differ, not every
+    value.
+    """
+    unshared = before.metrics.keys() ^ after.metrics.keys()
+    ignored = [f"metrics.{name}." for name in unshared]
+    changes = []
+    shared = [judge for judge in before.answering_judges if judge in after.answering_judges]
+    fewest = min(len(before.answering_judges), len(after.answering_judges))
+    if (before.jury or after.jury) and len(shared) >= fewest:  # one is a part of the other
+        ignored += _ONE_JUDGE
+        old_name, new_name = names
+        if old_name != new_name:
+            changes.append(Difference(ingredient=_JUDGES, before=old_name, after=new_name))
+    for change in differences(before, after):
+        if not change.ingredient.startswith(tuple(ignored)):
+            changes.append(change)
+    return changes
 
 
 def judges_differ(ingredients: Iterable[str]) -> str:
