@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from localjudge.analysis.check import check
 from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.analysis.gates import parse_gate
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
@@ -27,9 +26,8 @@ from localjudge.report.certificate_text import (
     describe_labels,
     describe_origin,
     describe_samples,
+    gate_row,
     translate_caution,
-    translate_difference,
-    translate_estimate,
     translate_interval,
     translate_labels,
     translate_mean,
@@ -54,11 +52,6 @@ from localjudge.run_directory.summary import SUMMARY
 from localjudge.types import ONE_HALF, Language
 from localjudge.words import as_typed, call, option
 
-_OUTCOMES = {
-    "pass": "certificate.gate_pass",
-    "fail": "certificate.gate_fail",
-    "undecided": "certificate.gate_undecided",
-}
 _REASONS_OF_REPORT: Mapping[str, Reason] = {
     DIFFERS: "report_differs",
     INVALID_INPUTS: "report_inputs",
@@ -341,24 +334,6 @@ def _thresholds(run: RunRecord, messages: Messages) -> Iterator[str]:
         yield messages.plain(
             "certificate.calibrated", metric=metric, threshold=calibrated, name=name
         )
-
-
-def gate_row(decision: GateDecision, messages: Messages) -> dict[str, Any]:
-    basis = "certificate.judge_only"
-    if decision.corrected or decision.labels is not None:
-        basis = "certificate.by_labels"
-    gate = parse_gate(decision.gate)
-    write = translate_estimate
-    if gate.delta:
-        write = translate_difference
-    value, interval = write(decision.value, decision.ci95, messages, gate.threshold)
-    return {
-        "gate": decision.gate,
-        "outcome": messages.plain(_OUTCOMES[decision.outcome]),
-        "value": value,
-        "interval": interval,
-        "basis": messages.plain(basis, n=decision.labels or 0),
-    }
 
 
 def _slice_rows(run: RunRecord, by: str, messages: Messages) -> Iterator[dict[str, Any]]:

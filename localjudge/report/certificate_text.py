@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from localjudge import model_registry
+from localjudge.analysis.gate_decisions import GateDecision
+from localjudge.analysis.gates import parse_gate
 from localjudge.judging.verify_files import Alteration
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.decisions import Agreement
@@ -28,6 +30,11 @@ _STATES = {
 }
 """What `localjudge.judging.verify_files` says of a file of results besides its rows and values."""
 
+_OUTCOMES = {
+    "pass": "certificate.gate_pass",
+    "fail": "certificate.gate_fail",
+    "undecided": "certificate.gate_undecided",
+}
 LabelCheck = dict[str, str | bool]
 """What the last verification says about a file of labels.
 
@@ -121,6 +128,25 @@ def translate_difference(
         return messages.digits(signed(value, *limits)), "-"
     difference, low, high = map(messages.digits, signed_difference(value, ci95, *limits))
     return difference, messages.plain("certificate.range", low=low, high=high)
+
+
+def gate_row(decision: GateDecision, messages: Messages) -> dict[str, Any]:
+    """Return a gate with its outcome, value and basis in the language."""
+    basis = "certificate.judge_only"
+    if decision.corrected or decision.labels is not None:
+        basis = "certificate.by_labels"
+    gate = parse_gate(decision.gate)
+    write = translate_estimate
+    if gate.delta:
+        write = translate_difference
+    value, interval = write(decision.value, decision.ci95, messages, gate.threshold)
+    return {
+        "gate": decision.gate,
+        "outcome": messages.plain(_OUTCOMES[decision.outcome]),
+        "value": value,
+        "interval": interval,
+        "basis": messages.plain(basis, n=decision.labels or 0),
+    }
 
 
 def translate_labels(counts: LabelCounts, messages: Messages) -> str:

@@ -30,7 +30,6 @@ from localjudge.report.certificate import (
     CertificateOptions,
     cut_title,
     describe_run,
-    gate_row,
     list_commands,
     refuse_own_file,
     write_values,
@@ -40,6 +39,7 @@ from localjudge.report.certificate_text import (
     describe_agreement,
     describe_label_check,
     describe_origin,
+    gate_row,
     translate_difference,
     translate_mean,
 )

@@ -6,7 +6,7 @@ from command_line import gate_file
 
 from localjudge import Run
 from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.report.certificate import gate_row
+from localjudge.report.certificate_text import gate_row
 from localjudge.report.messages import Messages
 from localjudge.stats.interval import Mean
 from localjudge.stats.paired import labels_needed
