@@ -1,4 +1,4 @@
-"""The binomial distribution and Student's t, without SciPy, and limits of a proportion."""
+"""The binomial distribution and Student's t, without SciPy, and limits of a share or a ratio."""
 
 import math
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from functools import cache
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
 _NEARLY_NORMAL = 10_000  # degrees of freedom
@@ -30,6 +31,24 @@ def clopper_pearson(successes: int, trials: int, tail: float = _TAIL) -> tuple[f
         at_most = binomial_cdf(successes, trials)
         high = _root(lambda p: tail - at_most(p))
     return low, high
+
+
+def ratio_interval(numerators: ArrayLike, denominators: ArrayLike) -> tuple[float, float | None]:
+    """Return the ratio of the sums of (n,) pairs, and half the width of its t interval (None for
+    one pair).
+
+    Source: W. G. Cochran (1977), Sampling Techniques, 3rd edition, section 6.4.
+    """
+    parts = np.asarray(numerators, dtype=np.float64)
+    sizes = np.asarray(denominators, dtype=np.float64)
+    pairs = len(parts)
+    total = max(1.0, float(sizes.sum()))
+    ratio = float(parts.sum()) / total
+    if pairs == 1:
+        return ratio, None
+    deviations = parts - ratio * sizes
+    error = math.sqrt(float(deviations @ deviations) * pairs / (pairs - 1)) / total
+    return ratio, two_sided_quantile(CONFIDENCE, pairs - 1) * error
 
 
 def tail_probability(confidence: float) -> float:

@@ -25,7 +25,6 @@ from localjudge.stats.distributions import (
     CONFIDENCE,
     clopper_pearson,
     tail_probability,
-    two_sided_quantile,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -188,24 +187,6 @@ def statistic_intervals(
         mean = float(statistic(labels[order], scores[order], weights[order][None])[0])
         intervals[name] = _percentile_interval(mean, draws[name], len(order), len(groups))
     return intervals
-
-
-def ratio_interval(numerators: ArrayLike, denominators: ArrayLike) -> tuple[float, float | None]:
-    """Return the ratio of the sums of (n,) pairs, and half the width of its t interval (None for
-    one pair).
-
-    Source: W. G. Cochran (1977), Sampling Techniques, 3rd edition, section 6.4.
-    """
-    parts = np.asarray(numerators, dtype=np.float64)
-    sizes = np.asarray(denominators, dtype=np.float64)
-    pairs = len(parts)
-    total = max(1.0, float(sizes.sum()))
-    ratio = float(parts.sum()) / total
-    if pairs == 1:
-        return ratio, None
-    deviations = parts - ratio * sizes
-    error = math.sqrt(float(deviations @ deviations) * pairs / (pairs - 1)) / total
-    return ratio, two_sided_quantile(CONFIDENCE, pairs - 1) * error
 
 
 def mean_bounds(values: ArrayLike, failed: int) -> tuple[float, float]:

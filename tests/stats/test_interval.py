@@ -14,6 +14,7 @@ from localjudge.stats.agreement import roc_auc
 from localjudge.stats.distributions import (
     binomial_cdf,
     clopper_pearson,
+    ratio_interval,
     two_sided_quantile,
     within,
 )
@@ -24,7 +25,6 @@ from localjudge.stats.interval import (
     gamma_weights,
     mean_bounds,
     mean_interval,
-    ratio_interval,
     statistic_intervals,
 )
 
