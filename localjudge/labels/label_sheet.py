@@ -29,7 +29,7 @@ import logging
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,6 +39,7 @@ from localjudge.dataset.formats import read
 from localjudge.dataset.rows import Problem, Problems, RawRow, check_id, describe, shown
 from localjudge.dataset.sources import Source, shown_name
 from localjudge.errors import DataError, InputError
+from localjudge.labels.label_source import SheetRow, name_context
 from localjudge.resources import write_output
 from localjudge.run_directory.label_rows import EvidenceSeen
 from localjudge.run_directory.result_rows import json_line
@@ -48,13 +49,6 @@ from localjudge.words import escape_formula, numbered, option
 
 ENDINGS = (".jsonl", ".csv")
 HUMAN = "human"
-
-SheetRow = dict[str, Any]
-"""Values by column, with the same columns in each row.
-
-`contexts` is a list of texts or None, `context_ids` a list of their ids or None, `source_text` an
-`AnswerAround` or None, `closest` a tuple of `ClosestSentence`.
-"""
 
 _PAGE = "--page FILE; in Python a file that ends in .html"
 _log = logging.getLogger(__name__)
@@ -138,7 +132,8 @@ def write_sheet(
         return
     lines: list[bytes] = []
     for row in rows:
-        values = {**row, "source_text": _marked_answer(row)}
+        answer = row["source_text"]
+        values = {**row, "source_text": answer and answer.in_words}
         if CLOSEST in row:
             values[CLOSEST] = [sentence._asdict() for sentence in row[CLOSEST]]
         lines.append(json_line(values).encode())
@@ -153,28 +148,16 @@ def _refuse_workbook(path: Path) -> None:
         )
 
 
-def _marked_answer(row: SheetRow) -> str | None:
-    """Return the whole answer with the statement between >>> and <<<, or None."""
-    if row["source_text"] is None:
-        return None
-    _, before, statement, after = row["source_text"]
-    return f"{before}>>> {statement} <<<{after}"
-
-
-def name_context(row: Mapping[str, Any], number: int) -> str:
-    """Return the number of a context, from 1, and its id if statements can cite it: `2, id a-7`."""
-    context_ids = row.get("context_ids")
-    if context_ids is None or context_ids[number - 1] is None:
-        return str(number)
-    return f"{number}, id {context_ids[number - 1]}"
-
-
 def _csv_row(row: SheetRow) -> SheetRow:
     """Return the cells of a row in reading order."""
     contexts: list[str] = []
     for number, text in enumerate(row["contexts"] or (), 1):
         contexts.append(f"[{name_context(row, number)}] {text}")
-    answer = _marked_answer(row)
+    answer = row["response"]
+    response = None
+    if row["source_text"] is not None:
+        answer = row["source_text"].in_words
+        response = row["response"]
     closest: SheetRow = {}
     seen: SheetRow = {}
     if CLOSEST in row:
@@ -185,13 +168,13 @@ def _csv_row(row: SheetRow) -> SheetRow:
         "statement": row["text"],
         "context": "\n\n".join(contexts) or None,
         **closest,
-        "answer": answer or row["response"],
+        "answer": answer,
         HUMAN: row[HUMAN],
         "annotator": row["annotator"],
         "task": row["asks"],
         "question": row["user_input"],
         "reference": row["reference"],
-        "response": row["response"] if answer else None,
+        "response": response,
         **{column: row.get(column) for column in _TECHNICAL},
         **seen,
     }
@@ -365,13 +348,6 @@ def _whole_number(cell: Any) -> int | None:
     if not match:
         return None
     return int(match[1])
-
-
-def is_whole(labels: Sequence[SheetLabel]) -> bool:
-    """Return whether every statement of the written sheet or page is here, with an answer."""
-    statements = {label.label_id for label in labels}
-    answered = {label.label_id for label in labels if label.is_answered}
-    return answered == statements and all(label.planned == len(statements) for label in labels)
 
 
 def _is_note(row: RawRow, cells: dict[str, Any], label_id: str) -> bool:

@@ -12,11 +12,10 @@ statement. The finder works by words only, so they do not tell the verdict.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from localjudge.errors import InputError
 from localjudge.labels.drawing import Drawing
-from localjudge.labels.label_sheet import SheetRow
 from localjudge.labels.units import (
     UnitFrame,
     find_metrics,
@@ -46,6 +45,11 @@ class AnswerAround(NamedTuple):
     statement: str
     after: str
 
+    @property
+    def in_words(self) -> str:
+        """The whole answer with the statement between >>> and <<<."""
+        return f"{self.before}>>> {self.statement} <<<{self.after}"
+
 
 class ClosestSentence(NamedTuple):
     """A sentence in a text that is shown with a statement.
@@ -66,6 +70,14 @@ class ClosestSentence(NamedTuple):
         if self.context is None:
             return self.text
         return f"[{self.context + 1}] {self.text}"
+
+
+SheetRow = dict[str, Any]
+"""Values of a statement by column, with the same columns in each row.
+
+`contexts` is a list of texts or None, `context_ids` a list of their ids or None, `source_text` an
+`AnswerAround` or None, `closest` a tuple of `ClosestSentence`.
+"""
 
 
 class LabelSource(NamedTuple):
@@ -196,6 +208,14 @@ class LabelSource(NamedTuple):
                     "annotator": None,
                 }
         return [rows[statement.key] for statement in statements]
+
+
+def name_context(row: Mapping[str, Any], number: int) -> str:
+    """Return the number of a context, from 1, and its id if statements can cite it: `2, id a-7`."""
+    context_ids = row.get("context_ids")
+    if context_ids is None or context_ids[number - 1] is None:
+        return str(number)
+    return f"{number}, id {context_ids[number - 1]}"
 
 
 def split_answer(sample: Sample, verdict: VerdictRow) -> AnswerAround | None:

@@ -26,8 +26,13 @@ from localjudge.labels.drawing import (
     draw_disputed,
     draw_statements,
 )
-from localjudge.labels.label_sheet import CLOSEST, EVIDENCE_SEEN, PLANNED, SheetRow
-from localjudge.labels.label_source import ClosestSentence, LabelSource, require_evidence
+from localjudge.labels.label_sheet import CLOSEST, EVIDENCE_SEEN, PLANNED
+from localjudge.labels.label_source import (
+    ClosestSentence,
+    LabelSource,
+    SheetRow,
+    require_evidence,
+)
 from localjudge.labels.matched_labels import carry_over
 from localjudge.labels.units import UnitFrame, statement_keys
 from localjudge.run_directory.label_rows import (

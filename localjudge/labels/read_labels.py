@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from localjudge.errors import DataError, InputError
 from localjudge.labels.decisions import Decisions, shorten_name
-from localjudge.labels.label_sheet import SheetLabel, is_whole, read_sheet
+from localjudge.labels.label_sheet import SheetLabel, read_sheet
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.matched_labels import decision_values, list_places, match_sheet
 from localjudge.labels.units import statement_keys
@@ -170,10 +170,17 @@ class _Reader:
         is_first = not any(row.human is not None for row in self.stored.rows)
         if is_first and len(self.signed) == sources and not self.carried_over:
             together = list(chain.from_iterable(self.signed))
-            if all(map(is_whole, self.signed)) or is_whole(together):
+            if all(map(_is_whole, self.signed)) or _is_whole(together):
                 new = [row.model_copy(update={"planned": len(new)}) for row in new]
         if self.carried_over or new:
             append_labels(self.labelled.directory, [*self.carried_over, *new])
+
+
+def _is_whole(labels: Sequence[SheetLabel]) -> bool:
+    """Return whether every statement of the written sheet or page is here, with an answer."""
+    statements = {label.label_id for label in labels}
+    answered = {label.label_id for label in labels if label.is_answered}
+    return answered == statements and all(label.planned == len(statements) for label in labels)
 
 
 def _refuse_damaged_names(labels: Iterable[SheetLabel], stored: Decisions) -> None:

@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Required, TypedDict, Unpack
 
-from localjudge.labels.label_sheet import CLOSEST, SheetRow, write_sheet
-from localjudge.labels.label_source import ClosestSentence
+from localjudge.labels.label_sheet import CLOSEST, write_sheet
+from localjudge.labels.label_source import ClosestSentence, SheetRow
 from localjudge.labels.labelling import Labelling
 from localjudge.report.messages import Messages
 from localjudge.report.private_page import browser_offset, name_run, page_parts, write_page

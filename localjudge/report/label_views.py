@@ -6,8 +6,7 @@ from typing import Any
 from rich.text import Text
 
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.label_sheet import name_context
-from localjudge.labels.label_source import AnswerAround, ClosestSentence
+from localjudge.labels.label_source import AnswerAround, ClosestSentence, name_context
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead
 from localjudge.labels.run_labels import LabelledStatement, RunLabels, read_run_labels
