@@ -32,7 +32,7 @@ from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
-from localjudge.labels.run_labels import RunLabels, read_run_labels
+from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.report.certificate import Certificate, write_certificate
@@ -317,10 +317,7 @@ class Run(run_record.RunRecord):
 
     def __getitem__(self, metric: str) -> MetricResult:
         summary = super().__getitem__(metric)
-        labels = read_run_labels(self)
-        corrected = None
-        if labels is not None:
-            corrected = labels.corrected.get(metric)
+        corrected = find_corrected(read_run_labels(self), metric)
         return MetricResult(**vars(summary), corrected=corrected, pooled=self._pooled.get(metric))
 
     @cached_property

@@ -23,7 +23,7 @@ from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.run_directory.run_rows import NO_VALUE
+from localjudge.run_directory.run_rows import name_slice
 from localjudge.text.folding import fold
 from localjudge.types import Record
 from localjudge.words import option, option_name, suggestion
@@ -109,9 +109,10 @@ def check(
     labels = read_run_labels(run, other_labels)
     decisions = []
     for gate, part in _find_parts(parsed, run, baseline_run, other_labels):
-        decision = decide_gate(
-            gate, run, comparison, labels, undecided, part=part, allow_different=allowed
-        )
+        obstacles = _find_obstacles(gate, part, comparison, allowed)
+        decision = decide_gate(gate, part, run, comparison, labels, obstacles)
+        if decision.outcome == "undecided" and undecided == "pass" and not obstacles:
+            decision = decision.model_copy(update={"passed": True})
         decisions.append(decision)
     return Check(
         comparison=comparison,
@@ -146,9 +147,7 @@ def _find_parts(
         values: list[str] = []
         matching: list[tuple[Gate, Part]] = []
         for part in slices_of_columns[column, gate.delta]:
-            value = part.value
-            if value is None:
-                value = NO_VALUE
+            value = name_slice(part.value)
             values.append(value)
             if fold(value) == wanted:
                 matching.append((gate, part))
@@ -158,3 +157,14 @@ def _find_parts(
             raise InputError(problem, hint=hint)
         found.append(matching[0])
     return found
+
+
+def _find_obstacles(
+    gate: Gate, part: Part, comparison: RunComparison | None, allowed: Collection[Obstacle]
+) -> dict[Obstacle, str]:
+    """Return why the scores of a difference are not comparable, without what is allowed."""
+    if comparison is None or not gate.delta:
+        return {}
+    assert not isinstance(part, Slice)
+    obstacles = comparison.obstacles(gate.metric, part)
+    return {kind: words for kind, words in obstacles.items() if kind not in allowed}

@@ -16,7 +16,7 @@ the judge's interval decides it. The reason says what would decide a gate:
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from localjudge.analysis.comparison import (
@@ -31,7 +31,7 @@ from localjudge.analysis.gates import Gate
 from localjudge.analysis.slices import Slice
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.decisions import SECONDS_A_LABEL
-from localjudge.labels.run_labels import RunLabels
+from localjudge.labels.run_labels import RunLabels, find_corrected
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary, allowed_failures
 from localjudge.stats.interval import Mean, NoMean
@@ -74,15 +74,17 @@ Part = Slice | ComparedSlice | None
 
 def decide_gate(
     gate: Gate,
+    part: Part,
     run: RunRecord,
     comparison: RunComparison | None,
     labels: RunLabels | None,
-    undecided: Undecided,
-    part: Part = None,
-    allow_different: Collection[Obstacle] = (),
+    obstacles: Mapping[Obstacle, str],
 ) -> GateDecision:
-    """Decide a gate. One on a difference needs the comparison of the run with its baseline."""
-    obstacles = ""
+    """Decide a gate. One on a difference needs the comparison of the run with its baseline.
+
+    The `obstacles` are why the scores of a difference are not comparable. An undecided gate has not
+    passed.
+    """
     if gate.delta:
         assert comparison  # `check_baseline` has refused the gate otherwise
         assert not isinstance(part, Slice)
@@ -91,7 +93,6 @@ def decide_gate(
         failures = _explain_failures(change.failed_in_baseline, change.allowed_in_baseline)
         if not failures:
             failures = _explain_failures(run.summary.metrics[gate.metric].failed, run.max_failed)
-        obstacles = _explain_obstacles(comparison.obstacles(gate.metric, part), allow_different)
     else:
         assert not isinstance(part, ComparedSlice)
         decision = _decide_mean(gate, run, labels, part)
@@ -99,20 +100,21 @@ def decide_gate(
     if failures:
         decision = _overrule(decision, "fail", failures)
     elif obstacles:
-        decision = _overrule(decision, "undecided", obstacles)
-    is_passed = decision.outcome == "pass"
-    if decision.outcome == "undecided" and not obstacles:
-        is_passed = undecided == "pass"
-    reason = decision.reason
+        allow = option("allow_different", list(obstacles))
+        words = "; ".join(obstacles.values())
+        reason = f"not comparable: {words} (to decide it anyway: {allow})"
+        decision = _overrule(decision, "undecided", reason)
     if decision.unpaired and comparison:
-        reason += f"; {comparison.samples.without_partner}"
-    return decision.model_copy(update={"passed": is_passed, "reason": reason})
+        reason = f"{decision.reason}; {comparison.samples.without_partner}"
+        decision = decision.model_copy(update={"reason": reason})
+    return decision
 
 
 def _overrule(decision: GateDecision, outcome: GateOutcome, reason: str) -> GateDecision:
     """Replace the outcome by one that no number of samples or labels would change."""
     update = {
         "outcome": outcome,
+        "passed": False,
         "reason": reason,
         "samples_needed": None,
         "labels_needed": None,
@@ -129,9 +131,7 @@ def _decide_mean(
     another run's and were drawn from other statements, unless they contradict the judge.
     """
     summary = run.summary.metrics[gate.metric]
-    of_run = None
-    if labels:
-        of_run = labels.corrected.get(gate.metric)
+    of_run = find_corrected(labels, gate.metric)
     corrected = of_run
     if part is not None:
         summary = part.metrics[gate.metric]
@@ -325,15 +325,6 @@ def _explain_failures_of_part(gate: Gate, run: RunRecord, part: Slice | None) ->
         samples = part.samples
     max_failed = run.manifest.environment.settings.max_failed
     return _explain_failures(summary.failed, allowed_failures(max_failed, samples))
-
-
-def _explain_obstacles(obstacles: Mapping[Obstacle, str], allowed: Collection[Obstacle]) -> str:
-    """Say that the scores are not comparable, or return ""."""
-    forbidden = {kind: words for kind, words in obstacles.items() if kind not in allowed}
-    if not forbidden:
-        return ""
-    allow = option("allow_different", list(forbidden))
-    return f"not comparable: {'; '.join(forbidden.values())} (to decide it anyway: {allow})"
 
 
 def _explain_failures(failed: int, allowed: int) -> str:

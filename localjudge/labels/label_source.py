@@ -24,8 +24,8 @@ from localjudge.labels.units import (
     unit_frames,
     verdicts_at,
 )
-from localjudge.run_directory.label_rows import DrawnStatement, VerdictId
-from localjudge.run_directory.result_rows import EvidenceRow, VerdictRow
+from localjudge.run_directory.label_rows import DrawnStatement
+from localjudge.run_directory.result_rows import EvidenceRow, VerdictId, VerdictRow
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.run_rows import texts_read
 from localjudge.types import Sample
@@ -132,10 +132,9 @@ class LabelSource(NamedTuple):
             if not run.has_evidence:
                 continue
             for verdict in run.iter_verdicts_with_evidence():
-                verdict_id = VerdictId(verdict.sample_id, verdict.metric, verdict.position or 0)
-                if verdict_id in verdict_ids and verdict.evidence:
-                    rows = tuple(_as_closest(verdict, row) for row in verdict.evidence)
-                    sentences[verdict_ids[verdict_id]] = rows
+                key = verdict_ids.get(verdict.verdict_id)
+                if key is not None and verdict.evidence:
+                    sentences[key] = tuple(_as_closest(verdict, row) for row in verdict.evidence)
         return sentences
 
     def texts_read(self, keys: Iterable[str]) -> dict[str, str]:

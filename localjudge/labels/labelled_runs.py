@@ -29,10 +29,10 @@ from localjudge.run_directory.label_rows import (
     LABELS,
     DrawnStatement,
     LabelRow,
-    VerdictId,
     stored_labels,
 )
 from localjudge.run_directory.request_keys import canonical_sha256
+from localjudge.run_directory.result_rows import VerdictId
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Label
 from localjudge.words import call, numbered

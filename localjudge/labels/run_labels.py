@@ -11,8 +11,8 @@ from localjudge.labels.decisions import Agreement, Decisions, seconds_a_label
 from localjudge.labels.matched_labels import match_labels
 from localjudge.labels.units import cached_by_run, unit_frames
 from localjudge.run_directory.files import describe_altered_labels
-from localjudge.run_directory.label_rows import LabelRow, VerdictId, stored_labels
-from localjudge.run_directory.result_rows import VerdictRow
+from localjudge.run_directory.label_rows import LabelRow, stored_labels
+from localjudge.run_directory.result_rows import VerdictId, VerdictRow
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.types import Label, Record
 from localjudge.words import numbered
@@ -234,7 +234,7 @@ def with_labels(
     if labelled is None:
         labelled = labelled_statements(run)
     for row in rows:
-        yield row, labelled.get(VerdictId(row.sample_id, row.metric, row.position or 0))
+        yield row, labelled.get(row.verdict_id)
 
 
 def values_with_labels(row: VerdictRow, statement: LabelledStatement | None) -> dict[str, Any]:

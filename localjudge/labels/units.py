@@ -31,8 +31,7 @@ from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import get_about
-from localjudge.run_directory.label_rows import VerdictId
-from localjudge.run_directory.result_rows import Evaluation, VerdictRow
+from localjudge.run_directory.result_rows import Evaluation, VerdictId, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import column_values, unknown_sample
 from localjudge.stats.interval import Floats, Indices
@@ -293,9 +292,8 @@ def verdicts_at(run: RunRecord, keys: Mapping[VerdictId, _Key]) -> dict[_Key, Ve
     """Return the verdicts with these ids, by their keys."""
     verdicts: dict[_Key, VerdictRow] = {}
     for row in run.iter_verdicts():
-        verdict_id = VerdictId(row.sample_id, row.metric, row.position or 0)
-        if verdict_id in keys:
-            verdicts[keys[verdict_id]] = row
+        if row.verdict_id in keys:
+            verdicts[keys[row.verdict_id]] = row
     return verdicts
 
 

@@ -47,7 +47,7 @@ from localjudge.run_directory.files import VERIFICATION, LastVerification, last_
 from localjudge.run_directory.label_rows import LABELS, label_file, now
 from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import NO_VALUE
+from localjudge.run_directory.run_rows import name_slice
 from localjudge.run_directory.summary import SUMMARY
 from localjudge.types import ONE_HALF, Language
 from localjudge.words import as_typed, call, option
@@ -339,9 +339,6 @@ def _thresholds(run: RunRecord, messages: Messages) -> Iterator[str]:
 def _slice_rows(run: RunRecord, by: str, messages: Messages) -> Iterator[dict[str, Any]]:
     """Yield the quoted mean of each metric in each slice by a column."""
     for part in slices(run, by).slices:
-        value = part.value
-        if value is None:
-            value = NO_VALUE
         for metric in quote_slice(part).values():
             corrected = metric.corrected
             basis = messages.plain("certificate.judge_only")
@@ -352,7 +349,7 @@ def _slice_rows(run: RunRecord, by: str, messages: Messages) -> Iterator[dict[st
                 labelled = corrected.counts.labelled if corrected.counts else 0
                 basis = messages.plain("certificate.by_labels", n=labelled)
             yield {
-                "value": value,
+                "value": name_slice(part.value),
                 "metric": metric.name,
                 "samples": part.samples,
                 "mean": messages.number(metric.quoted.mean),

@@ -54,7 +54,7 @@ from localjudge.run_directory.label_rows import (
     planned_statements,
 )
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import NO_VALUE
+from localjudge.run_directory.run_rows import name_slice
 from localjudge.words import as_typed
 
 _OWN_FILES = (COMPARISON, LABELS, LOCK, VERIFICATION)
@@ -245,16 +245,13 @@ def _slice_rows(runs: Sequence[RunRecord], by: str, messages: Messages) -> Itera
     changes = compare(*runs, moved=0, by=by).by
     assert changes is not None
     for part in changes.slices:
-        value = part.value
-        if value is None:
-            value = NO_VALUE
         for name, change in part.metrics.items():
             quoted = change.quoted
             difference, interval = translate_difference(quoted.mean, quoted.ci95, messages)
             if change.is_equal:
                 interval = "-"
             yield {
-                "value": value,
+                "value": name_slice(part.value),
                 "metric": name,
                 "samples": change.compared,
                 "mean": difference,

@@ -31,7 +31,7 @@ from localjudge.report.terminal import Table, interval_cells, number
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.files import last_verification
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import NO_VALUE
+from localjudge.run_directory.run_rows import name_slice
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.text.folding import look_alikes
 from localjudge.words import call
@@ -278,6 +278,4 @@ def uncorrected_slices(
 
 def slice_name(value: str | None) -> str:
     """Return the value of a column as a slice is named by it."""
-    if value is None:
-        return NO_VALUE
-    return excerpt(value)
+    return excerpt(name_slice(value))

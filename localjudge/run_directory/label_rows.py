@@ -38,7 +38,7 @@ from localjudge.run_directory.directory import (
     parse_row,
     wait_for_lock,
 )
-from localjudge.run_directory.result_rows import Index, Share, json_line
+from localjudge.run_directory.result_rows import Index, Share, VerdictId, json_line
 from localjudge.stats.corrected import MAX_POINTS
 from localjudge.text.folding import clean
 from localjudge.types import Label, Record
@@ -61,14 +61,6 @@ def _in_utc(when: str) -> str:
         return moment.astimezone(UTC).isoformat()
     except OverflowError as error:  # in the year 1 or 9999
         raise ValueError("not a time in UTC") from error
-
-
-class VerdictId(NamedTuple):
-    """A verdict of a run: its sample, metric and position among the sample's verdicts."""
-
-    sample_id: str
-    metric: str
-    position: int
 
 
 class DrawnStatement(Record):

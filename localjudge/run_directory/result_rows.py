@@ -129,6 +129,14 @@ class EvidenceRow:
     name: str | None = None
 
 
+class VerdictId(NamedTuple):
+    """A verdict of a run: its sample, metric and position among the sample's verdicts."""
+
+    sample_id: str
+    metric: str
+    position: int
+
+
 @dataclass(frozen=True)
 class VerdictRow:
     """One judged unit: the place of its text and its verdict.
@@ -182,6 +190,10 @@ class VerdictRow:
             shown=unit.shown,
             **decided,
         )
+
+    @property
+    def verdict_id(self) -> VerdictId:
+        return VerdictId(self.sample_id, self.metric, self.position or 0)
 
     @property
     def text_for_judge(self) -> str:

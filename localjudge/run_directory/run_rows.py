@@ -32,7 +32,7 @@ UnitKey = tuple[str, int]
 """Metric and position of a verdict of a sample."""
 
 MAX_SLICES = 1_000
-NO_VALUE = "(none)"
+_NO_VALUE = "(none)"
 
 
 def iter_scored_samples(run: RunRecord) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
@@ -161,6 +161,13 @@ def _no_column(column: str, columns: Iterable[str]) -> InputError:
     if names:
         hint = suggestion(column, names, "its columns", show=excerpt)
     return InputError(f"the run has no column {excerpt(column)}", hint=hint)
+
+
+def name_slice(value: str | None) -> str:
+    """Return the value of a column by which a slice is named, `(none)` if it is empty."""
+    if value is None:
+        return _NO_VALUE
+    return value
 
 
 def slice_order(samples: int, value: str | None) -> tuple[int, bool, str]:
