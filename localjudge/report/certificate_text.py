@@ -19,10 +19,10 @@ from localjudge.run_directory.files import VerifiedLabels
 from localjudge.run_directory.identity import UNPROVED
 from localjudge.run_directory.label_rows import LABELS, LabelRow
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.stats.interval import Limits
 from localjudge.types import USES, JudgeCard
 from localjudge.words import percent, signed, signed_difference, three_digits
 
-Limits = tuple[float, float] | None
 _ROW = re.compile(r"row (\d+)")
 _STATES = {
     "it cannot be read": "altered_place.unreadable",

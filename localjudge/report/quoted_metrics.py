@@ -19,11 +19,10 @@ from localjudge.metrics import catalog
 from localjudge.report.terminal import Table, number
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary
-from localjudge.stats.interval import Basis, Mean, NoMean
+from localjudge.stats.interval import Basis, Limits, Mean, NoMean
 from localjudge.words import percent
 
 _MAX_FINDINGS = 3
-Limits = tuple[float, float] | None
 Phrasing = Callable[[str, Mean], str]
 _COUNTED = ("sentences", "documents", "citations")
 

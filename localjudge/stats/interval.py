@@ -39,9 +39,9 @@ DISTINCT = 4_096  # values or clusters that are not binned
 _STEP_BITS = 10
 _PART_BITS = 32  # shares of a step are integers, so that sums are exact
 _BLOCK = 2**20
-
-
 Basis = Literal["judge", "labels", "too few labels"]
+Limits = tuple[float, float] | None
+"""Both ends of an interval, None without one."""
 
 
 class Mean(NamedTuple):
@@ -54,7 +54,7 @@ class Mean(NamedTuple):
     """
 
     mean: float
-    ci95: tuple[float, float] | None
+    ci95: Limits
     method: str
     n: int
     clusters: int
