@@ -11,9 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
-from localjudge.analysis.row_counts import EvidenceRanks, RankCounts, evidence_ranks
 from localjudge.engine.scripted import unit_text
-from localjudge.report.evidence_views import rank_rows
 from localjudge.types import VerdictRequest
 from tests.report.conftest import PageReader
 
@@ -46,8 +44,32 @@ def judged(out: Path, *metrics: str, samples: list[dict[str, Any]] = SAMPLES, **
     return evaluate(samples, metrics=names, out=out, engine=ScriptedEngine(judge), **how)
 
 
-def counts(places: EvidenceRanks) -> list[tuple[int, int, int]]:
-    return [(rank.statements, rank.contexts, rank.without_evidence) for rank in places.ranks]
+def places(run: Run) -> dict[str, Any]:
+    """Return where the evidence was by metric, as `show --json` prints it."""
+    metrics = json.loads(printed("show", run, "--json"))["metrics"]
+    return {
+        name: values["evidence_places"]
+        for name, values in metrics.items()
+        if "evidence_places" in values
+    }
+
+
+def counts(found: dict[str, Any]) -> list[tuple[int, int, int]]:
+    return [
+        (rank["statements"], rank["contexts"], rank["without_evidence"]) for rank in found["ranks"]
+    ]
+
+
+def table(run: Run) -> list[list[str]]:
+    """Return the rows of the printed table below its headings, each as its cells."""
+    lines = printed("show", run, "--details").splitlines()
+    first = next(number for number, line in enumerate(lines) if "up to here" in line)
+    rows = []
+    for line in lines[first + 2 :]:
+        if not line.strip():
+            break
+        rows.append(re.split(" {2,}", line.strip()))
+    return rows
 
 
 def test_statements_count_at_the_rank_of_their_context(tmp_path: Path) -> None:
@@ -55,19 +77,20 @@ def test_statements_count_at_the_rank_of_their_context(tmp_path: Path) -> None:
 
     Context 1: 3 retrieved, evidence in b only. Context 2: 3, evidence in a. Context 3: 1, in a.
     """
-    [places] = evidence_ranks(judged(tmp_path / "run")).values()
+    run = judged(tmp_path / "run")
+    found = places(run)["context_recall"]
 
-    assert (places.metric, places.statements, places.nowhere) == ("context_recall", 4, 1)
-    assert counts(places) == [(1, 3, 2), (1, 3, 2), (1, 1, 0)]
-    assert (places.contexts, places.contexts_without) == (7, 4)
+    assert (found["metric"], found["statements"], found["nowhere"]) == ("context_recall", 4, 1)
+    assert counts(found) == [(1, 3, 2), (1, 3, 2), (1, 1, 0)]
+    assert table(run)[-1] == ["all", "4", "7", "4 (57 %)"]
 
 
 def test_of_equal_sentences_the_first_context_counts(tmp_path: Path) -> None:
     """The second context has the same sentence: it has evidence, but the statement counts once."""
     twice = [sample("a", [OTHER, FACTS["Ulm"], FACTS["Ulm"]], FACTS["Ulm"])]
-    [places] = evidence_ranks(judged(tmp_path / "run", samples=twice)).values()
+    [found] = places(judged(tmp_path / "run", samples=twice)).values()
 
-    assert counts(places) == [(0, 1, 1), (1, 1, 0), (0, 1, 0)]
+    assert counts(found) == [(0, 1, 1), (1, 1, 0), (0, 1, 0)]
 
 
 def test_only_statements_compared_with_all_contexts_count(tmp_path: Path) -> None:
@@ -76,7 +99,7 @@ def test_only_statements_compared_with_all_contexts_count(tmp_path: Path) -> Non
     samples = [{**row, "user_input": "Where?", "response": row["reference"]} for row in SAMPLES]
     run = judged(tmp_path / "run", *metrics, "faithfulness", samples=samples)
 
-    assert list(evidence_ranks(run)) == ["context_recall", "faithfulness"]
+    assert list(places(run)) == ["context_recall", "faithfulness"]
 
 
 def test_a_citation_elsewhere_counts_where_the_sentence_is(tmp_path: Path) -> None:
@@ -89,18 +112,16 @@ def test_a_citation_elsewhere_counts_where_the_sentence_is(tmp_path: Path) -> No
     ]
     engine = ScriptedEngine({}, default=0.1)
     run = evaluate(samples, metrics=["citation_support"], out=tmp_path / "run", engine=engine)
-    [places] = evidence_ranks(run).values()
+    [found] = places(run).values()
 
-    assert counts(places) == [(0, 1, 1), (1, 1, 0)]
+    assert counts(found) == [(0, 1, 1), (1, 1, 0)]
 
 
 def test_a_run_without_evidence_has_no_table(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", no_evidence=True)
 
-    assert evidence_ranks(run) == {}
+    assert places(run) == {}
     assert "nowhere" not in printed("show", run, "--details")
-    values = json.loads(printed("show", run, "--json"))["metrics"]["context_recall"]
-    assert "evidence_places" not in values
     assert "Where the evidence was" not in run.report().read_text(encoding="utf-8")
 
 
@@ -121,15 +142,16 @@ def test_every_statement_is_somewhere_or_nowhere(
     engine = ScriptedEngine(lambda request: 0.9 if says[unit_text(request)] else 0.1)
     out = tmp_path_factory.mktemp("places") / "run"
     run = evaluate(samples, metrics=["context_recall"], out=out, engine=engine)
-    [places] = evidence_ranks(run).values()
+    [found] = places(run).values()
 
     yes = [rank for rank, label in zip(ranks, supported, strict=False) if label]
-    assert places.nowhere == len(ranks) - len(yes)
-    for place in places.ranks:
-        assert place.statements == yes.count(place.rank - 1)
-        assert 0 <= place.without_evidence <= place.contexts
-    assert places.contexts == sum(rank + 1 for rank in ranks)
-    assert places.contexts_without == places.contexts - len(yes)
+    assert found["nowhere"] == len(ranks) - len(yes)
+    for number, (statements, contexts, without) in enumerate(counts(found)):
+        assert statements == yes.count(number)
+        assert 0 <= without <= contexts
+    _, contexts_of_ranks, without_of_ranks = zip(*counts(found), strict=True)
+    assert sum(contexts_of_ranks) == sum(rank + 1 for rank in ranks)
+    assert sum(without_of_ranks) == sum(contexts_of_ranks) - len(yes)
 
 
 @pytest.mark.parametrize("names", [{"b": "other"}, {"a": "b", "b": "a"}])
@@ -146,57 +168,53 @@ def test_verdicts_of_another_sample_or_order_are_an_error(
             rows.append(json.dumps(values) + "\n")
         (run.directory / file).write_text("".join(rows), "utf-8")
     with pytest.raises(RunDirectoryError):
-        evidence_ranks(Run.open(run.directory, check=False))
+        Run.open(run.directory, check=False).report()
 
 
-def make_places(*statements: int) -> EvidenceRanks:
-    ranks = []
-    for rank, count in enumerate(statements, start=1):
-        ranks.append(RankCounts(rank=rank, statements=count, contexts=10, without_evidence=5))
-    return EvidenceRanks(
-        metric="context_recall", statements=sum(statements) + 10, nowhere=10, ranks=tuple(ranks)
-    )
+def test_the_table_states_shares_of_all_statements(tmp_path: Path) -> None:
+    """6, 2 and 1 of 10 statements, 1 nowhere; up to here: 60, 80, 90 %.
 
-
-def test_the_table_states_shares_of_all_statements() -> None:
-    """60, 20, 10 of 100 statements, 10 nowhere; up to here: 60, 80, 90 %."""
-    assert list(rank_rows(make_places(60, 20, 10))) == [
-        ("1", "60", "60 %", "60 %", "10", "5 (50 %)"),
-        ("2", "20", "20 %", "80 %", "10", "5 (50 %)"),
-        ("3", "10", "10 %", "90 %", "10", "5 (50 %)"),
-        ("nowhere", "10", "10 %", "", "", ""),
-        ("all", "100", "", "", "30", "15 (50 %)"),
+    All ten samples have a first context, which is without evidence in four: 40 %.
+    """
+    samples = []
+    for number, rank in enumerate([0] * 6 + [1] * 2 + [2]):
+        fact = f"City{number} lies on river{number}."
+        samples.append(sample(f"s{number}", [OTHER] * rank + [fact], fact))
+    samples.append(sample("nowhere", [OTHER], FACTS["Rome"]))
+    assert table(judged(tmp_path / "run", samples=samples)) == [
+        ["1", "6", "60 %", "60 %", "10", "4 (40 %)"],
+        ["2", "2", "20 %", "80 %", "3", "1 (33 %)"],
+        ["3", "1", "10 %", "90 %", "1", "0 (0 %)"],
+        ["nowhere", "1", "10 %"],
+        ["all", "10", "14", "5 (36 %)"],
     ]
 
 
 @pytest.mark.parametrize(
-    ("ranks", "last"), [(10, "10"), (11, "11"), (12, "11 to 12"), (200, "11 to 200")]
+    ("ranks", "last"), [(10, "10"), (11, "11"), (12, "11 to 12"), (30, "11 to 30")]
 )
-def test_high_ranks_share_a_row(ranks: int, last: str) -> None:
-    rows = list(rank_rows(make_places(*[1] * ranks)))
+def test_high_ranks_share_a_row(tmp_path: Path, ranks: int, last: str) -> None:
+    """One statement for each context, and one that no context supports."""
+    facts = [f"City{number} lies on river{number}." for number in range(ranks)]
+    samples = [sample("a", facts, " ".join([*facts, FACTS["Rome"]]))]
+    rows = table(judged(tmp_path / "run", samples=samples))
 
     assert rows[-3][0] == last
     assert len(rows) == min(ranks, 11) + 2
-    assert rows[-3][3] == f"{100 * ranks / (ranks + 10):.0f} %"
+    assert rows[-3][3] == f"{100 * ranks / (ranks + 1):.0f} %"
 
 
-def test_a_rank_without_contexts_has_no_share() -> None:
-    counts = RankCounts(rank=1, statements=0, contexts=0, without_evidence=0)
-    places = EvidenceRanks(metric="m", statements=1, nowhere=1, ranks=(counts,))
-
-    assert next(rank_rows(places)) == ("1", "0", "0 %", "0 %", "0", "0")
+def test_no_context_has_no_share(tmp_path: Path) -> None:
+    run = judged(tmp_path / "run", samples=[sample("a", [], FACTS["Rome"])])
+    assert table(run) == [["nowhere", "1", "100 %"], ["all", "1", "0", "0"]]
 
 
 def test_terminal_json_and_page_have_the_same_counts(tmp_path: Path) -> None:
     run = judged(tmp_path / "run")
-    [places] = evidence_ranks(run).values()
-
     output = printed("show", run, "--details")
     assert re.search(r"\n 2 +1 +25 % +50 % +3 +2 \(67 %\)\n", output)
     assert "HotpotQA" in output
-    shown = json.loads(printed("show", run, "--json"))
-    values = shown["metrics"]["context_recall"]["evidence_places"]
-    assert values == places.model_dump(mode="json")
+    assert counts(places(run)["context_recall"])[1] == (1, 3, 2)
     page = " ".join(PageReader(run.report().read_text(encoding="utf-8")).text.split())
     assert "Where the evidence was" in page
     assert "2 1 25 % 50 % 3 2 (67 %)" in page

@@ -1,15 +1,17 @@
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed
 
 import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine, UnfinishedRun
-from localjudge.analysis.row_counts import evidence_ranks
 from localjudge.types import VerdictRequest
+from tests.analysis.conftest import label
 from tests.cli.conftest import called
 from tests.run_directory.conftest import Stopped, edited
 
@@ -62,8 +64,19 @@ def test_a_stopped_run_has_the_numbers_of_a_run_of_its_samples(
     assert run.summary.metrics == whole.summary.metrics
     assert (run.summary.metrics["context_recall"].mean, run.summary.samples) == (0.5, IN_BLOCKS)
     assert (run.scores, run.verdicts) == (whole.scores, whole.verdicts)
-    assert evidence_ranks(run) == evidence_ranks(whole)
-    assert evidence_ranks(run)["context_recall"].statements == IN_BLOCKS
+    shown = [json.loads(printed("show", each, "--json")) for each in (run, whole)]
+    ranks = [values["metrics"]["context_recall"]["evidence_places"] for values in shown]
+    assert ranks[0] == ranks[1]
+    assert ranks[0]["statements"] == IN_BLOCKS
+
+
+def test_labels_count_when_a_run_is_finished(tmp_path: Path, sound: Path) -> None:
+    """Labels of the statements that have a verdict lie beside the rows so far."""
+    unfinished = shutil.copytree(sound, tmp_path / "run")
+    whole = label(judged(tmp_path / "whole"), lambda _: 1, 10)
+    shutil.copy(whole.directory / "labels.jsonl", unfinished)
+    assert whole.labels is not None
+    assert Run.open(unfinished, unfinished=True).labels is None
 
 
 def test_a_run_can_be_shown_while_it_runs(tmp_path: Path) -> None:
