@@ -135,7 +135,7 @@ def _joint_frames(both: PairedRuns) -> dict[str, DifferenceFrame]:
     frames: dict[str, DifferenceFrame] = {}
     for metric in sorted(frames_before.keys() & frames_after.keys()):
         clusters = both.clusters_by_sample(both.scored(metric, both.pairs))
-        frames[metric] = join_frames(frames_before[metric], frames_after[metric], *clusters)
+        frames[metric] = join_frames(frames_before[metric], frames_after[metric], clusters)
     return frames
 
 
@@ -298,11 +298,11 @@ class _Changes:
         if self._joint_labels and metric in self._joint_labels.frames:
             whole = self._joint_labels.frames[metric]
             assert isinstance(whole, DifferenceFrame)
-            frame = join_frames(whole.before, whole.after, *clusters)
-            corrected = correct_jointly(frame, self._joint_labels, *clusters)
+            frame = join_frames(whole.before, whole.after, clusters)
+            corrected = correct_jointly(frame, self._joint_labels, clusters)
             if corrected is not None:
                 return corrected
-        return correct_difference(metric, self._labels, *clusters)
+        return correct_difference(metric, self._labels, clusters)
 
 
 def _withholds_difference(

@@ -42,21 +42,18 @@ from localjudge.words import call, numbered
 
 
 def correct_difference(
-    metric: str,
-    both: tuple[MatchedLabels, MatchedLabels],
-    clusters_before: Clusters,
-    clusters_after: Clusters,
+    metric: str, both: tuple[MatchedLabels, MatchedLabels], clusters: Clusters
 ) -> CorrectedDifference | None:
     """Return the corrected difference of a metric, or None if no statement has a label.
 
-    `both` are the labels of the baseline and of the new run. The clusters map the samples of each
-    run to shared numbers from 0, with the samples of a pair at the same position.
+    `both` are the labels of the baseline and of the new run. The clusters have the samples of a
+    pair at the same position.
     """
     matched_before, matched_after = both
     if metric not in matched_before.frames or metric not in matched_after.frames:
         return None
-    before = matched_before.frames[metric].among(clusters_before)
-    after = matched_after.frames[metric].among(clusters_after)
+    before = matched_before.frames[metric].among(clusters[0])
+    after = matched_after.frames[metric].among(clusters[1])
     decisions = matched_before.decisions
     labelled_before = before.by_key.keys() & decisions.human.keys()
     labelled_after = after.by_key.keys() & decisions.human.keys()
@@ -89,7 +86,7 @@ def correct_difference(
             "this run", matched_after, matched_before, shared, len(labelled_before)
         )
     else:
-        update |= _cover(people, clusters_before, clusters_after)
+        update |= _cover(people, clusters)
     return corrected.model_copy(update=update)
 
 
@@ -154,16 +151,14 @@ def _units_at_look(
 
 
 def _cover(
-    people: Sequence[tuple[LabelledUnits, LabelledUnits, Look]],
-    clusters_before: Clusters,
-    clusters_after: Clusters,
+    people: Sequence[tuple[LabelledUnits, LabelledUnits, Look]], clusters: Clusters
 ) -> dict[str, Any]:
     """Return the fields of the means and the difference, which cover each annotator's."""
     changes = []
     means_before = []
     means_after = []
     for before, after, look in people:
-        changes.append(_estimate_change(before, after, look, clusters_before, clusters_after))
+        changes.append(_estimate_change(before, after, look, clusters))
         means_before.append(prediction_powered(before.units))
         means_after.append(prediction_powered(after.units))
     first_before, first_after, first_look = people[0]
@@ -211,19 +206,15 @@ def _look_without_plan(
 
 
 def _estimate_change(
-    before: LabelledUnits,
-    after: LabelledUnits,
-    look: Look,
-    clusters_before: Clusters,
-    clusters_after: Clusters,
+    before: LabelledUnits, after: LabelledUnits, look: Look, clusters: Clusters
 ) -> Mean:
     """Return the labels' difference if every statement has one, else corrected by the labels."""
     is_ordinary = look.confidence == CONFIDENCE
     if is_ordinary and before.is_complete and after.is_complete:
         shares_before = before.frame.share_of_samples(before.units.human)
         shares_after = after.frame.share_of_samples(after.units.human)
-        if len(shares_before) == len(shares_after) == len(clusters_after):
-            return subtract_shares(shares_before, shares_after, clusters_before, clusters_after)
+        if len(shares_before) == len(shares_after) == len(clusters[1]):
+            return subtract_shares(shares_before, shares_after, clusters)
     unshared = max(
         _weigh_unshared(before.frame, after.frame), _weigh_unshared(after.frame, before.frame)
     )
@@ -231,20 +222,18 @@ def _estimate_change(
 
 
 def subtract_shares(
-    before: Mapping[str, float],
-    after: Mapping[str, float],
-    clusters_before: Clusters,
-    clusters_after: Clusters,
+    before: Mapping[str, float], after: Mapping[str, float], clusters: Clusters
 ) -> Mean:
     """Return the mean difference of the shares of paired samples."""
+    clusters_before, clusters_after = clusters
     numbers = list(clusters_after.values())
-    clusters = None
+    groups = None
     if len(set(numbers)) < len(numbers):
-        clusters = numbers
+        groups = numbers
     return paired_difference(
         [before[sample] for sample in clusters_before],
         [after[sample] for sample in clusters_after],
-        clusters=clusters,
+        clusters=groups,
     )
 
 
@@ -278,21 +267,13 @@ def _explain_adding_labels(
     )
 
 
-def join_frames(
-    before: UnitFrame, after: UnitFrame, clusters_before: Clusters, clusters_after: Clusters
-) -> DifferenceFrame:
-    """Return the statements of a metric on the pairs of both runs.
-
-    The clusters are those of `correct_difference`.
-    """
-    return DifferenceFrame(before.among(clusters_before), after.among(clusters_after))
+def join_frames(before: UnitFrame, after: UnitFrame, clusters: Clusters) -> DifferenceFrame:
+    """Return the statements of a metric on the pairs of both runs."""
+    return DifferenceFrame(before.among(clusters[0]), after.among(clusters[1]))
 
 
 def correct_jointly(
-    frame: DifferenceFrame,
-    matched: MatchedLabels,
-    clusters_before: Clusters,
-    clusters_after: Clusters,
+    frame: DifferenceFrame, matched: MatchedLabels, clusters: Clusters
 ) -> CorrectedDifference | None:
     """Return the difference corrected by labels drawn from both runs, None without labels.
 
@@ -334,7 +315,7 @@ def correct_jointly(
     if first.counted:
         changes = []
         for units in people:
-            changes.append(_estimate_joint_change(frame, units, clusters_before, clusters_after))
+            changes.append(_estimate_joint_change(frame, units, clusters))
         update |= describe_change(changes, first.look, len(first.counted), needing="the difference")
         update |= _estimate_means(frame, people, update["difference"])
         update["half_width_of_all"] = half_width_of_all_labels(frame, first.units)
@@ -342,10 +323,7 @@ def correct_jointly(
 
 
 def _estimate_joint_change(
-    frame: DifferenceFrame,
-    labelled: LabelledUnits,
-    clusters_before: Clusters,
-    clusters_after: Clusters,
+    frame: DifferenceFrame, labelled: LabelledUnits, clusters: Clusters
 ) -> Mean:
     """Return the difference by one annotator's labels.
 
@@ -355,7 +333,7 @@ def _estimate_joint_change(
     if not labelled.is_complete:
         return corrected_change(units, frame.signs, frame.shares, labelled.look.confidence)
     before, after = frame.shares_of_samples(units.human)
-    return subtract_shares(before, after, clusters_before, clusters_after)
+    return subtract_shares(before, after, clusters)
 
 
 def _estimate_means(

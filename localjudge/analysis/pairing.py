@@ -30,8 +30,8 @@ _NO_OFFSET = -1
 Ground = Literal["id", "content", "question"]
 Pairs = dict[int, int]
 """Position of a sample in the baseline by its position in the new run."""
-Clusters = Mapping[str, int]
-"""Number of the cluster of each sample, from 0."""
+Clusters = tuple[Mapping[str, int], Mapping[str, int]]
+"""Numbers of clusters by sample, from 0, in both runs: the samples of a pair are in one cluster."""
 BASELINE = "the baseline"
 NEW = "this run"
 
@@ -326,7 +326,7 @@ class PairedRuns:
         """Return the cluster of each of these pairs, by numbers that all pairs share."""
         return [self._clusters[new] for new in pairs]
 
-    def clusters_by_sample(self, pairs: Pairs) -> tuple[Clusters, Clusters]:
+    def clusters_by_sample(self, pairs: Pairs) -> Clusters:
         """Return the cluster of each sample of these pairs, from 0, in both runs."""
         numbers: dict[int, int] = {}
         clusters_before: dict[str, int] = {}
