@@ -79,8 +79,8 @@ def read_printed_elements(values: Any, field: str, report: Report) -> Any:
         else:
             elements.append(element)
             if len(value) > 1 and all(isinstance(item, str | Mapping) for item in value):
-                found = f"a printed list ({describe(element)})"
-                report(f"{field}[{index}]", found, "one text, or one list")
+                printed = f"a printed list ({describe(element)})"
+                report(f"{field}[{index}]", printed, "one text, or one list")
     return elements
 
 

@@ -78,6 +78,34 @@ def test_results_have_no_evidence_if_it_is_left_out(evaluator: Evaluator) -> Non
     assert [each["evidence"] for row in output["results"] for each in row["verdicts"]] == [[]] * 5
 
 
+@pytest.mark.engine
+def test_a_list_of_judges_gives_the_verdict_of_a_run_by_both(evaluator: Evaluator) -> None:
+    row = {"response": "It is blue.", "retrieved_contexts": ["The river is blue."]}
+    judges = ["lexical", "reader"]
+    component = evaluator(["faithfulness"], judge=judges, threshold=0.4)
+    outputs = component.run(
+        predicted_answers=[row["response"]], contexts=[row["retrieved_contexts"]]
+    )
+    component.close()
+    [verdict] = outputs["faithfulness"]["results"][0]["verdicts"]
+    run = localjudge.evaluate(
+        [row], judge=judges, metrics=["faithfulness"], threshold=0.4, out=False
+    )
+    [expected] = run.verdicts
+    assert set(verdict["judges"]) == set(judges)
+    assert (verdict["judges"], verdict["p_yes"], verdict["label"]) == (
+        expected.judges,
+        expected.p_yes,
+        expected.label,
+    )
+
+
+@pytest.mark.engine
+def test_the_same_judge_twice_is_refused(evaluator: Evaluator) -> None:
+    with pytest.raises(InputError):
+        evaluator(["faithfulness"], judge=["lexical", "lexical"]).warm_up()
+
+
 def test_outputs_of_other_components_are_inputs(
     evaluator: Evaluator, judge: localjudge.Judge
 ) -> None:
