@@ -1,6 +1,7 @@
 import json
 import re
 import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import localjudge
-from localjudge import LocaljudgeError, ScriptedEngine
+from localjudge import InputError, LocaljudgeError, ScriptedEngine
 from localjudge.cli.main import main
 from localjudge.words import (
     as_typed,
@@ -22,7 +23,6 @@ from localjudge.words import (
     roughly,
     signed,
     signed_difference,
-    suggestion,
     three_digits,
 )
 
@@ -133,16 +133,23 @@ def test_files_of_a_run_are_the_same_from_python_and_the_command_line(tmp_path: 
     ("name", "hint"),
     [
         ("contxt_recall", "did you mean context_recall?"),
-        ("faith", f"the metrics are {', '.join(NAMES)}"),
-        ("answer_relevancy", f"the metrics are {', '.join(NAMES)}"),
+        ("faith", f"the columns are {', '.join(NAMES)}"),
+        ("answer_relevancy", f"the columns are {', '.join(NAMES)}"),
         ("mrr", "did you mean document_mrr?"),
         ("recall", "did you mean recall@k, context_recall, matrix_recall?"),
     ],
 )
 def test_only_similar_names_are_suggested(name: str, hint: str) -> None:
-    assert suggestion(name, NAMES, "the metrics") == hint
-    rows = [f"row-{number}" for number in range(1_000)]
-    assert suggestion("nope", rows, "its samples").endswith(", row-19 and 980 more")
+    assert hint_for_column(name, NAMES) == hint
+    columns = [f"column-{number}" for number in range(1_000)]
+    assert hint_for_column("nope", columns).endswith(", column-19 and 980 more")
+
+
+def hint_for_column(name: str, columns: Sequence[str]) -> str:
+    """Return the hint for a mapping of data with these columns."""
+    with pytest.raises(InputError) as caught:
+        evaluate(dict.fromkeys(columns, "x"), mapping={"reference": name})
+    return str(caught.value.hint)
 
 
 @given(st.text(st.characters(categories=None, exclude_categories=())))
