@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from localjudge import DataError
-from localjudge.dataset import load, load_pair
+from localjudge import DataError, RunPair, ScriptedEngine, evaluate_pair
+from localjudge.dataset import load
 
 HEADER = "Nr;question;contexts;old;answer\n"
 
@@ -15,6 +15,12 @@ def write(path: Path, *rows: str, header: str = HEADER) -> str:
     return str(path)
 
 
+def judged_pair(file: str) -> RunPair:
+    """Return the runs of the columns `old` and `answer`."""
+    engine = ScriptedEngine({}, default=0.9)
+    return evaluate_pair(file, "old", metrics="faithfulness", engine=engine, out=False)
+
+
 @pytest.mark.parametrize("name", ["Nr", "nr.", "Number", "Nummer", "número"])
 def test_column_that_numbers_the_rows_is_the_id(tmp_path: Path, name: str) -> None:
     header = HEADER.replace("Nr", name)
@@ -22,9 +28,9 @@ def test_column_that_numbers_the_rows_is_the_id(tmp_path: Path, name: str) -> No
     dataset = load(file)
     assert [sample.id for sample in dataset.samples] == ["12", "7"]
     assert dataset.mapping["id"] == name
-    pair = load_pair([file], "old")
-    for one in (pair.baseline, pair.run):
-        assert [sample.id for sample in one.samples] == ["12", "7"]
+    pair = judged_pair(file)
+    for run in (pair.baseline, pair.run):
+        assert [row.sample_id for row in run.scores] == ["12", "7"]
 
 
 @pytest.mark.parametrize("numbers", [("1", "1"), ("1", ""), ("1", "1 ")])
@@ -47,14 +53,17 @@ def test_files_that_begin_at_1_each_and_other_ids_keep_their_ids(tmp_path: Path)
     assert [sample.id for sample in load(file).samples] == ["first"]
 
 
-def test_place_after_a_line_break_in_a_cell_has_the_row_of_a_spreadsheet(tmp_path: Path) -> None:
+def test_place_after_a_line_break_in_a_cell_has_the_row_of_a_spreadsheet(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The header is row 1. The second sample begins in line 5, which is row 3."""
     header = HEADER.replace("Nr", "topic")
     rows = ['a;Why?;"One\n\ntwo";No;Yes', "b;How?;So;;No", "c;Who?;So;Me;"]
     file = write(tmp_path / "data.csv", *rows, header=header)
-    pair = load_pair([file], "old")
-    assert pair.examples == (f"{file}:5, row 3", f"{file}:6, row 4")
+    judged_pair(file)
+    assert caplog.messages[-1].endswith(f"missing: {file}:5, row 3, {file}:6, row 4")
     with pytest.raises(DataError, match=r"data\.csv:7, row 5"):
         load(write(tmp_path / "data.csv", *rows, "d;too;many;cells;here;now", header=header))
     plain = write(tmp_path / "plain.csv", "b;How?;So;;No", "c;Who?;So;Me;I", header=header)
-    assert load_pair([plain], "old").examples == (f"{plain}:2",)
+    judged_pair(plain)
+    assert caplog.messages[-1].endswith(f"missing: {plain}:2")
