@@ -118,13 +118,13 @@ def examine(
     checks: list[CheckResult] = []
     worst: Status = "ok"
     not_made = list(_CHECKS_OF_JUDGE)
-    found = examiner.checks()
+    results = examiner.checks()
     if len(names) > 1:
         not_made = [f"{name}: {check}" for name in names for check in _CHECKS_OF_JUDGE]
         not_made += [f"{judge}: {check}" for check in _CHECKS_OF_JURY]
-        found = examiner.checks_of_jury(names)
+        results = examiner.checks_of_jury(names)
     try:
-        for check in found:
+        for check in results:
             progress.pause()
             checks.append(check)
             worst = max(worst, check.status, key=_SEVERITY.index)
@@ -224,8 +224,8 @@ class _Examiner:
                 if question.unit.kind == "chunk":
                     metric = _METRIC_OF_PASSAGES
                 combination = combinations[metric]
-                given = {name: by_member[name].get(question) for name in combination.weights}
-                together |= _combine_answers(question, given, combination)
+                by_name = {name: by_member[name].get(question) for name in combination.weights}
+                together |= _combine_answers(question, by_name, combination)
         figures = None
         if self.passages:
             count = self.passages
@@ -352,11 +352,11 @@ class _Examiner:
 
 
 def _combine_answers(
-    question: Task, given: Mapping[str, Answer | None], combination: Combination
+    question: Task, by_name: Mapping[str, Answer | None], combination: Combination
 ) -> dict[Task, Answer]:
     """Return the answer of several judges to a question, by the question; none if one lacks."""
     answers: dict[str, Answer] = {}
-    for name, answer in given.items():
+    for name, answer in by_name.items():
         if answer is None:
             return {}
         answers[name] = answer

@@ -84,10 +84,10 @@ class ScriptedEngine:
             try:
                 source = inspect.getsource(script)
             except (OSError, TypeError):  # typed in a console, or not a function
-                named: Any = script
+                definition: Any = script
                 if not hasattr(script, "__qualname__"):
-                    named = type(script)
-                source = f"{named.__module__}.{named.__qualname__}"
+                    definition = type(script)
+                source = f"{definition.__module__}.{definition.__qualname__}"
                 name_alone = f"{source} (known by name alone)"
         content = f"{source}|{self._default}".encode("utf-8", "surrogatepass")
         identity = {"engine": "scripted", "script_sha256": hashlib.sha256(content).hexdigest()}

@@ -263,8 +263,8 @@ class PromptProfile(Record):
         unknown = sorted(self.tasks.keys() - TASKS)
         if unknown:
             names = ", ".join(unknown)
-            known = ", ".join(sorted(TASKS))
-            raise ValueError(f"no task is called {names}; the tasks are {known}")
+            tasks = ", ".join(sorted(TASKS))
+            raise ValueError(f"no task is called {names}; the tasks are {tasks}")
         if not self.chat and any(task.is_conversation for task in self.tasks.values()):
             raise ValueError("roles need chat = true")
         for name, task in self.tasks.items():

@@ -113,14 +113,14 @@ def _repeat_warnings(planned: Plan) -> Iterator[str]:
 def _describe_look_alikes(dataset: Dataset, repeated: Set[int]) -> str:
     """Return how many ids look like another one, with the first of them."""
     count = 0
-    first: dict[int, list[str]] = {}
+    ids_by_look: dict[int, list[str]] = {}
     for row in dataset.table.rows():
         number = hash(skeleton(row.id))
         if number in repeated:
             count += 1
-            if not first or number in first:
-                first.setdefault(number, []).append(row.id)
-    (names,) = first.values()
+            if not ids_by_look or number in ids_by_look:
+                ids_by_look.setdefault(number, []).append(row.id)
+    (names,) = ids_by_look.values()
     spelled = " and ".join(map(ascii, names[:_SHOWN_IDS]))
     return f"{count:,} ids look like another one, which may be the same sample: {spelled}"
 

@@ -343,12 +343,12 @@ def override(earlier: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
     A given threshold also replaces earlier calibrations, and given calibrations an earlier
     threshold. `checked` refuses both together.
     """
-    kept = dict(earlier)
+    settings = dict(earlier)
     if "threshold" in given:
-        kept.pop("calibration", None)
+        settings.pop("calibration", None)
     if "calibration" in given:
-        kept.pop("threshold", None)
-    return {**kept, **given}
+        settings.pop("threshold", None)
+    return {**settings, **given}
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:

@@ -84,21 +84,21 @@ def alterations(run: RunRecord) -> tuple[Alteration, ...]:
     Raises InputError for a metric that is not installed, RunDirectoryError for settings that this
     version cannot read.
     """
-    found: list[Alteration] = []
+    altered: list[Alteration] = []
     read_run_settings(run.manifest)
     for check in (_check_data, _recompute, _check_labels):
         try:
-            found += check(run)
+            altered += check(run)
         except ChangedFile as error:
-            found.append(Alteration("checksum", error.file))
+            altered.append(Alteration("checksum", error.file))
         except RunDirectoryError as error:
-            found.append(Alteration("error", details=error.message))
+            altered.append(Alteration("error", details=error.message))
         except LocaljudgeError as error:
-            if not found:
+            if not altered:
                 raise
-            found.append(Alteration("error", details=error.message))
+            altered.append(Alteration("error", details=error.message))
     without_paths: list[Alteration] = []
-    for each in found:
+    for each in altered:
         details = each.details.replace(f"{run.directory}{os.sep}", "")
         details = details.replace(str(run.directory), "RUN")
         without_paths.append(each._replace(details=details))
