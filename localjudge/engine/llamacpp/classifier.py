@@ -89,7 +89,8 @@ class LlamaCppClassifier:
         self._tokenize_pieces = lru_cache(maxsize=_NODES_KEPT)(
             partial(_tokenize_pieces, vocabulary)
         )
-        self._adapters: dict[str, Path] = {}
+        self._adapters: dict[str, Path | None] = {"": None}
+        """Files by sha256."""
         self._seconds_total = 0.0
         self.vocabulary = vocabulary
         self.outputs = loaded.header.outputs
@@ -193,18 +194,14 @@ class LlamaCppClassifier:
             beginning = f"the prompt (first text: {first_count} tokens) has"
             require_room(len(tokens), self.capacity, self._trained_context, beginning)
             reading = require_reading(request, self.outputs)
-            self._encoder.use(self._find_adapter(reading.adapter))
+            if reading.adapter not in self._adapters:
+                file = find_adapter(reading.adapter, self._loaded.file.sha256)
+                self._adapters[reading.adapter] = file
+            self._encoder.use(self._adapters[reading.adapter])
             outputs = self._encoder.outputs(tokens)
             return answer_from(outputs, reading, request.grammar)
         except SampleError as error:
             return NoAnswer(error=error.in_one_line)
-
-    def _find_adapter(self, sha256: str) -> Path | None:
-        if not sha256:
-            return None
-        if sha256 not in self._adapters:
-            self._adapters[sha256] = find_adapter(sha256, self._loaded.file.sha256)
-        return self._adapters[sha256]
 
     def close(self) -> None:
         self._encoder.close()
