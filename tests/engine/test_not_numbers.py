@@ -4,19 +4,13 @@ import numpy as np
 import pytest
 import random_model
 from gguf import GGUFReader
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
-from numpy.typing import NDArray
 
 from localjudge import ModelError, model_registry
-from localjudge.engine.decoding import Choice, greedy, nearest_label, read_verdict
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.self_check import SelfCheckResult
 from localjudge.engine.protocol import EngineSettings
 from localjudge.judge.profile import load_grammar
 from localjudge.judge.wording import Reasons
-from localjudge.metrics import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
 from tests.engine.conftest import Opener, attributions
@@ -136,38 +130,3 @@ def test_finite_weights_with_overflowing_logits_are_refused(
     norm[:] = 3e38
     with pytest.raises(ModelError, match="invalid numbers"):
         loading.load(model_registry.find(str(path)), EngineSettings(threads=1, n_ctx=256))
-
-
-LOGITS = arrays.arrays(
-    np.float32, 6, elements=st.floats(width=32, allow_nan=True, allow_infinity=True)
-)
-LABELS = Choice(
-    np.array([True, True, True, False, False, False]),
-    {0: np.array([0], dtype=np.intp), 1: np.array([1, 2])},
-)
-
-
-@settings(max_examples=300)
-@given(logits=LOGITS)
-def test_a_verdict_is_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
-    """For logits of any 32 bits. The written label matches the probability, also near 0.5."""
-    try:
-        p_yes, valid_mass = read_verdict(LABELS, logits)
-    except SampleError:
-        assert not np.isfinite(logits).all()
-        return
-    assert 0 <= p_yes <= 1
-    assert 0 <= valid_mass <= 1 + 1e-9
-    assert nearest_label(p_yes, LABELS.labels) == int(p_yes >= 0.5)
-
-
-@settings(max_examples=300)
-@given(logits=LOGITS)
-def test_a_token_of_a_reason_is_valid_and_finite_or_an_error(logits: NDArray[np.float32]) -> None:
-    try:
-        token = greedy(LABELS.valid, logits)
-    except SampleError:
-        assert not np.isfinite(logits).all()
-        return
-    assert LABELS.valid[token]
-    assert logits[token] == logits[LABELS.valid].max()

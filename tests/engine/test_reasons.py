@@ -1,20 +1,11 @@
 import json
 import re
 
-import numpy as np
 import pytest
 
 from localjudge import ModelError
-from localjudge.engine.decoding import (
-    Choice,
-    ConstrainedAnswer,
-    Constraints,
-    greedy,
-    nearest_label,
-    read_verdict,
-)
+from localjudge.engine.decoding import Constraints
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.judge.profile import load_grammar
 from localjudge.judge.wording import Reasons
 from localjudge.types import Answer, VerdictRequest
 from tests.engine.conftest import Opener, OpenVocabulary, attributions
@@ -92,35 +83,3 @@ def test_the_length_covers_the_longest_answer(opened: Opener) -> None:
     assert min(before, after) - plain >= 64 + 4
     answered(engine, asked("before", STATEMENTS[:1]))
     assert 0 < engine.stats.generated_tokens <= 64 + 4
-
-
-def test_a_character_may_span_tokens(opened: Opener) -> None:
-    """Logits spell the bytes of "é" and then close the reason."""
-    engine = opened()
-    vocabulary = engine.vocabulary
-    constraints = Constraints(vocabulary)
-    grammar = constraints.compile(load_grammar("reason_attributed"))
-    written = ConstrainedAnswer(constraints, grammar)
-    for wanted in (b"\xc3", b"\xa9", b'"', b"1"):
-        logits = np.zeros(vocabulary.size, dtype=np.float32)
-        logits[vocabulary.pieces.index(wanted)] = 9
-        written.take(logits)
-    assert written.finished
-    assert written.answer().raw == '{"reason":"é","attributed":1}'
-    assert written.free_tokens == 3
-
-
-def test_the_lowest_id_wins_a_tie() -> None:
-    """Tokens 1 and 3 tie; 2 is likelier, but invalid."""
-    legal = np.array([True, True, False, True])
-    assert greedy(legal, np.array([0, 5, 9, 5], dtype=np.float32)) == 1
-
-
-def test_a_verdict_is_a_softmax_over_its_labels() -> None:
-    """Label 1 has 2e, label 0 has 1, invalid e^2: p = 2e / (2e + 1), mass = (2e + 1) / all."""
-    choice = Choice(np.array([True, True, True, False]), {0: np.array([0]), 1: np.array([1, 2])})
-    p_yes, valid_mass = read_verdict(choice, np.array([0, 1, 1, 2], dtype=np.float32))
-    e = np.e
-    expected = (2 * e / (2 * e + 1), (2 * e + 1) / (2 * e + 1 + e**2))
-    assert (p_yes, valid_mass) == pytest.approx(expected, abs=1e-12)
-    assert nearest_label(p_yes, choice.labels) == 1

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.prompts import TokenPath, depth_first, distinct_tokens, shared_nodes
+from localjudge.engine.prompts import (
+    TokenPath,
+    depth_first,
+    distinct_tokens,
+    require_room,
+    shared_nodes,
+)
+from localjudge.metrics import SampleError
 from tests.engine.conftest import Asker, ModelMaker, Opener
 
 pytestmark = pytest.mark.engine
@@ -76,3 +83,22 @@ def test_several_metrics_on_one_sample_evaluate_each_distinct_token_once(
     assert sum(map(engine.length, sample)) > 2 * engine.stats.unique_tokens
     assert engine.stats.generated_tokens == 0
     assert 0 < engine.stats.seconds_inside <= engine.stats.seconds_total
+
+
+@pytest.mark.parametrize(
+    ("tokens", "capacity", "trained", "asks_for_more"),
+    [(600, 512, 4096, True), (4096, 512, 4096, True), (600, 512, 512, False), (9, 4, 8, False)],
+)
+def test_a_larger_context_is_advised_only_if_the_model_has_it(
+    tokens: int, capacity: int, trained: int, asks_for_more: bool
+) -> None:
+    """A model that was trained with 512 tokens ignores a larger n_ctx."""
+    with pytest.raises(SampleError, match=f"{tokens} tokens.* holds {capacity}") as caught:
+        require_room(tokens, capacity, trained, "the prompt has")
+    hint = caught.value.hint or ""
+    assert ("n_ctx" in hint) == asks_for_more
+    assert str(trained) in hint
+
+
+def test_what_fits_is_not_refused() -> None:
+    require_room(512, 512, 512, "the prompt has")

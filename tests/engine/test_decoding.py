@@ -2,24 +2,34 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from localjudge.engine.decoding import (
     Choice,
     ConstrainedAnswer,
     Constraints,
+    greedy,
     nearest_label,
     read_verdict,
 )
 from localjudge.judge.profile import load_grammar
-from tests.engine.conftest import OpenVocabulary
+from localjudge.metrics import SampleError
+from tests.engine.conftest import Opener, OpenVocabulary
 
 pytestmark = pytest.mark.engine
 
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 SCORES = st.floats(-1e4, 1e4, width=32)
+LOGITS = arrays.arrays(
+    np.float32, 6, elements=st.floats(width=32, allow_nan=True, allow_infinity=True)
+)
+LABELS = Choice(
+    np.array([True, True, True, False, False, False]),
+    {0: np.array([0], dtype=np.intp), 1: np.array([1, 2])},
+)
 
 
 def choice(*labels: float) -> Choice:
@@ -30,6 +40,22 @@ def choice(*labels: float) -> Choice:
 
 def logits(*scores: float) -> NDArray[np.float32]:
     return np.array(scores, dtype=np.float32)
+
+
+def test_the_lowest_id_wins_a_tie() -> None:
+    """Tokens 1 and 3 tie; 2 is likelier, but invalid."""
+    legal = np.array([True, True, False, True])
+    assert greedy(legal, np.array([0, 5, 9, 5], dtype=np.float32)) == 1
+
+
+def test_a_verdict_is_a_softmax_over_its_labels() -> None:
+    """Label 1 has 2e, label 0 has 1, invalid e^2: p = 2e / (2e + 1), mass = (2e + 1) / all."""
+    two = Choice(np.array([True, True, True, False]), {0: np.array([0]), 1: np.array([1, 2])})
+    p_yes, valid_mass = read_verdict(two, logits(0, 1, 1, 2))
+    e = np.e
+    expected = (2 * e / (2 * e + 1), (2 * e + 1) / (2 * e + 1 + e**2))
+    assert (p_yes, valid_mass) == pytest.approx(expected, abs=1e-12)
+    assert nearest_label(p_yes, two.labels) == 1
 
 
 @given(no=SCORES, yes=SCORES, other=SCORES)
@@ -78,3 +104,45 @@ def test_a_certain_level_is_written_as_its_digit(
     assert answer.finished
     assert written.raw == f'{{"level":{text}}}'
     assert written.p_yes == pytest.approx(LEVELS[level])
+
+
+@settings(max_examples=300)
+@given(logits=LOGITS)
+def test_a_verdict_is_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
+    """For logits of any 32 bits. The written label matches the probability, also near 0.5."""
+    try:
+        p_yes, valid_mass = read_verdict(LABELS, logits)
+    except SampleError:
+        assert not np.isfinite(logits).all()
+        return
+    assert 0 <= p_yes <= 1
+    assert 0 <= valid_mass <= 1 + 1e-9
+    assert nearest_label(p_yes, LABELS.labels) == int(p_yes >= 0.5)
+
+
+@settings(max_examples=300)
+@given(logits=LOGITS)
+def test_a_token_of_a_reason_is_valid_and_finite_or_an_error(logits: NDArray[np.float32]) -> None:
+    try:
+        token = greedy(LABELS.valid, logits)
+    except SampleError:
+        assert not np.isfinite(logits).all()
+        return
+    assert LABELS.valid[token]
+    assert logits[token] == logits[LABELS.valid].max()
+
+
+def test_a_character_may_span_tokens(opened: Opener) -> None:
+    """Logits spell the bytes of "é" and then close the reason."""
+    engine = opened()
+    vocabulary = engine.vocabulary
+    constraints = Constraints(vocabulary)
+    grammar = constraints.compile(load_grammar("reason_attributed"))
+    written = ConstrainedAnswer(constraints, grammar)
+    for wanted in (b"\xc3", b"\xa9", b'"', b"1"):
+        logits = np.zeros(vocabulary.size, dtype=np.float32)
+        logits[vocabulary.pieces.index(wanted)] = 9
+        written.take(logits)
+    assert written.finished
+    assert written.answer().raw == '{"reason":"é","attributed":1}'
+    assert written.free_tokens == 3
