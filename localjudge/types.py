@@ -24,6 +24,7 @@ FieldName = Literal[
     "response",
     "reference_contexts",
 ]
+FIELDS: tuple[FieldName, ...] = get_args(FieldName)
 CONTEXT_FIELDS: tuple[FieldName, ...] = ("retrieved_contexts", "reference_contexts")
 Label = Literal[0, 1]
 UnitKind = Literal["statement", "sentence", "chunk", "question", "response"]

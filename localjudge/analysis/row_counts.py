@@ -17,17 +17,17 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import groupby
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import unknown_sample
-from localjudge.types import FieldName, Record, Sample
+from localjudge.types import FIELDS, Record, Sample
 from localjudge.words import option
 
 _VARIES = re.compile(r"""(?<!\w)(?:'[^']*'|"[^"]*")(?!\w)|[0-9][0-9.,]*""")
-_FIELD = f"(?P<field>{'|'.join(get_args(FieldName))})"
+_FIELD = f"(?P<field>{'|'.join(FIELDS)})"
 _MAP = "fill it in, or name its column with {column}"
 _ADVICE = {
     rf"\b{_FIELD} is (null|blank)": _MAP,

@@ -24,19 +24,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, repeat
 from operator import attrgetter
-from typing import Any, NamedTuple, Self, get_args
+from typing import Any, NamedTuple, Self
 
 from localjudge.dataset.columns import ALIASES, ID_COLUMNS, ColumnOf
 from localjudge.dataset.paths import MISSING, lookup
 from localjudge.dataset.rows import UNKNOWN, describe, is_blank, shown
 from localjudge.dataset.samples import Column, SampleRow, SampleTable
 from localjudge.errors import DataError, InputError
-from localjudge.types import FieldName, Sample
+from localjudge.types import FIELDS, Sample
 from localjudge.words import option_name
 
 AGAINST = "against"
 """Stands beside the fields of a mapping for the column of the baseline."""
-_FIELDS = get_args(FieldName)
 _COLUMN_FIELDS = {"id", "user_input", "reference", "response"}
 _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 _SHOWN = 5
@@ -125,7 +124,7 @@ class Dataset:
         for mapping in self.mappings:
             for field in mapping:
                 fields.add(ID_COLUMNS.get(field, field))
-        return frozenset(fields.intersection(_FIELDS))
+        return frozenset(fields.intersection(FIELDS))
 
     @property
     def mapping(self) -> ColumnOf:

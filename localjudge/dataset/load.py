@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypedDict, TypeGuard, Unpack, get_args
+from typing import Any, TypedDict, TypeGuard, Unpack
 
 from localjudge.dataset.checked_rows import CheckedRow, check_row, splitter
 from localjudge.dataset.columns import (
@@ -39,10 +39,8 @@ from localjudge.dataset.samples import SampleTable
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.errors import DataError, InputError
 from localjudge.progress import Progress, count_with_progress
-from localjudge.types import FieldName
+from localjudge.types import FIELDS
 from localjudge.words import option, suggestion
-
-_FIELDS = get_args(FieldName)
 
 
 class ReadOptions(TypedDict, total=False):
@@ -285,7 +283,7 @@ class _Table:
         if self.readable and not self.columns.keys() - {"id"}:
             names = map(str, islice(self.survey.columns, SHOWN))
             columns = ", ".join(map(shown, names)) or "none"
-            mapping = f"map {', '.join(_FIELDS)}: {option('mapping', {'user_input': 'COLUMN'})}"
+            mapping = f"map {', '.join(FIELDS)}: {option('mapping', {'user_input': 'COLUMN'})}"
             raise DataError(
                 f"{self.name}: no column has a known name (columns: {columns})",
                 hint=f"{mapping}; or say where the rows are: {option('rows', 'NAME')}",
