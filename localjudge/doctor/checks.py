@@ -14,7 +14,7 @@ from pydantic import Field
 
 from localjudge import model_registry
 from localjudge.engine import opening
-from localjudge.engine.protocol import Engine, InspectableEngine, ModelFacts
+from localjudge.engine.protocol import Engine, InspectableEngine
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge.profile import COMPILER
 from localjudge.model_registry import ModelFile
@@ -148,7 +148,7 @@ def check_gpu(
     )
 
 
-def check_model(model: ModelFile, facts: ModelFacts, engine: Engine) -> CheckResult:
+def check_model(model: ModelFile, facts: opening.ModelFacts, engine: Engine) -> CheckResult:
     is_pinned = model.name in model_registry.registered()
     if is_pinned:
         proof = f"sha256 {model.sha256[:12]} as pinned in the registry"

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from localjudge import model_registry
-from localjudge.engine.protocol import EngineSettings, InspectableEngine, ModelFacts
+from localjudge.engine.protocol import EngineSettings, InspectableEngine
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
@@ -110,20 +110,37 @@ def _describe(engine: InspectableEngine) -> dict[str, Any]:
     return {**engine.identity, **packages}
 
 
+class ModelFacts(NamedTuple):
+    """Facts from a model file.
+
+    `trained_context` is in tokens. `memory_bytes` is the memory needed with the context that is
+    used, `outputs` are the names of a classifier's outputs.
+    """
+
+    quantisation: str | None
+    layers: int
+    width: int
+    trained_context: int
+    chat_template: bool
+    memory_bytes: int
+    outputs: tuple[str, ...]
+
+
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
-    """Return facts from a model file. Raises ModelError if it cannot judge."""
+    """Return facts from a model file, whose context is `n_ctx` tokens or the default.
+
+    Raises ModelError if it cannot judge.
+    """
     from localjudge.engine.llamacpp import gguf, memory
 
     model = gguf.read_model(path)
-    n_ctx = memory.context_for(model, n_ctx)
     return ModelFacts(
         quantisation=model.quantisation,
         layers=model.size("block_count"),
         width=model.size("embedding_length"),
         trained_context=model.size("context_length"),
         chat_template="tokenizer.chat_template" in model.keys,
-        n_ctx=n_ctx,
-        memory_bytes=memory.needed_bytes(model, n_ctx),
+        memory_bytes=memory.needed_bytes(model, memory.context_for(model, n_ctx)),
         outputs=model.outputs,
     )
 

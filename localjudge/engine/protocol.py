@@ -13,7 +13,6 @@ from typing import (
     Annotated,
     Any,
     Literal,
-    NamedTuple,
     Protocol,
     TypeGuard,
     TypeVar,
@@ -186,23 +185,6 @@ def start_workers(engine: Engine) -> str | None:
         return None
     place: str = engine.start_workers()
     return place
-
-
-class ModelFacts(NamedTuple):
-    """Facts from a model file.
-
-    `trained_context` and `n_ctx` are in tokens. `memory_bytes` is the memory needed with `n_ctx`,
-    `outputs` are the names of a classifier's outputs.
-    """
-
-    quantisation: str | None
-    layers: int
-    width: int
-    trained_context: int
-    chat_template: bool
-    n_ctx: int
-    memory_bytes: int
-    outputs: tuple[str, ...] = ()
 
 
 class InspectableEngine(Engine, Protocol):
