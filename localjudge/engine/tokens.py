@@ -140,11 +140,6 @@ class ChatTemplate(NamedTuple):
         return reply["prompts"], reply["reads"]
 
 
-def is_reserved(literal: bytes, *, control: bool) -> bool:
-    """Return whether user text must not produce a token with this literal."""
-    return bool(literal.strip()) and (control or len(literal.decode(errors="replace")) > 1)
-
-
 @dataclass(eq=False, repr=False)
 class Vocabulary:
     """Tokens of one model by id, with its chat template.

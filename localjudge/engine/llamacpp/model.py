@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.engine.llamacpp import memory
-from localjudge.engine.tokens import Vocabulary, is_reserved
+from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import InputError, LocaljudgeError, ModelError, OutOfResource
 
 # Otherwise OpenMP's threads spin while they wait: on a busy machine, two threads were ten times
@@ -221,7 +221,7 @@ def load_vocabulary(pointer: Any, chat_template: str | None = None) -> Vocabular
     for token, piece in enumerate(pieces):
         attributes = llama_cpp.llama_vocab_get_attr(pointer, token)
         is_control = bool(attributes & _CONTROL)
-        if attributes & unwanted and is_reserved(piece, control=is_control):
+        if attributes & unwanted and _is_reserved(piece, control=is_control):
             reserved[token] = piece
         if len(piece) == 1 and attributes & llama_cpp.LLAMA_TOKEN_ATTR_BYTE:
             byte_tokens[piece] = token
@@ -241,6 +241,11 @@ def load_vocabulary(pointer: Any, chat_template: str | None = None) -> Vocabular
         score=lambda token: float(llama_cpp.llama_vocab_get_score(pointer, token)),
         chat_template=chat_template,
     )
+
+
+def _is_reserved(literal: bytes, *, control: bool) -> bool:
+    """Return whether user text must not produce a token with this literal."""
+    return bool(literal.strip()) and (control or len(literal.decode(errors="replace")) > 1)
 
 
 def _tokenized(pointer: Any, data: bytes, room: int | None = None) -> list[int]:
