@@ -239,7 +239,7 @@ class _Examiner:
             required=self.required,
             tasks=tasks,
         )
-        examination = _conclude(admission, figures)
+        examination = _make_examination(admission, figures)
         if examination is not None:
             identity = jury.identify(able, self.settings, self.progress)
             remember_examination_of_jury(identity, examination)
@@ -309,7 +309,7 @@ class _Examiner:
             required=self.required,
             tasks=probing.find_probed_tasks(judge.writer),
         )
-        examination = _conclude(admission, figures)
+        examination = _make_examination(admission, figures)
         if examination is not None:
             remember_examination(
                 EngineIdentity(**engine.identity),
@@ -365,7 +365,9 @@ def _combine_answers(
     return {question: Answer(p_yes=probability, valid_mass=mass, raw="")}
 
 
-def _conclude(admission: CheckResult, figures: probing.ProbeFigures | None) -> Examination | None:
+def _make_examination(
+    admission: CheckResult, figures: probing.ProbeFigures | None
+) -> Examination | None:
     """Return the recommended uses, to show them with the judge's numbers; None if undecided."""
     uses = admission.figures["uses"]
     if not uses:

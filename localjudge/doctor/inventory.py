@@ -75,7 +75,7 @@ def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
     listed: list[ListedModel] = []
     for model in models:
         try:
-            listed.append(_describe(model, checksums.get(model.path), free))
+            listed.append(_describe_model(model, checksums.get(model.path), free))
         except ModelError as error:
             skipped.append(SkippedFile(where=_name_judge(model), reason=error.message))
         except OSError as error:
@@ -159,7 +159,7 @@ def _name_judge(model: FoundModel) -> str:
     return model.source
 
 
-def _describe(model: FoundModel, sha256: str | None, free: int | None) -> ListedModel:
+def _describe_model(model: FoundModel, sha256: str | None, free: int | None) -> ListedModel:
     n_ctx = None
     if model.program == _REGISTRY:
         row = model_registry.registered()[model.name]

@@ -380,7 +380,7 @@ def check_admission(
         if required:
             return failed(ADMISSION, finding, advice, uses=None)
         return warning(ADMISSION, finding, advice, uses=None)
-    return _conclude(admissions, required)
+    return _recommend(admissions, required)
 
 
 def admit_by_task(
@@ -399,7 +399,7 @@ def admit_by_task(
     return {task: admit(skill) for task, skill in figures.skills.items()}
 
 
-def _conclude(admissions: dict[ProbedTask, Admission], required: Use | None) -> CheckResult:
+def _recommend(admissions: dict[ProbedTask, Admission], required: Use | None) -> CheckResult:
     sentences = []
     uses = {}
     barred_by = {}

@@ -57,7 +57,7 @@ def open_engine(
     threads = settings.used_threads
     of_worker = in_process.model_copy(update={"threads": threads})
     open_alike = partial(
-        _open_alike, model.source, of_worker, _describe(engine), begin_of_text=begin_of_text
+        _open_alike, model.source, of_worker, _identify(engine), begin_of_text=begin_of_text
     )
     elsewhere = RayEngine(engine, open_alike, threads, progress or Progress())
     return cast(InspectableEngine, elsewhere)
@@ -93,7 +93,7 @@ def _open_alike(
     with ExitStack() as undo:
         engine = _open_in_process(model, settings, begin_of_text=begin_of_text)
         undo.callback(engine.close)
-        actual = _describe(engine)
+        actual = _identify(engine)
         different: list[str] = []
         for name in sorted({**expected, **actual}):
             if actual.get(name) != expected.get(name):
@@ -104,7 +104,7 @@ def _open_alike(
     return engine
 
 
-def _describe(engine: InspectableEngine) -> dict[str, Any]:
+def _identify(engine: InspectableEngine) -> dict[str, Any]:
     """Return what must be equal on two machines for answers with equal bytes."""
     packages = {package: version(package) for package in ("localjudge", "numpy")}
     return {**engine.identity, **packages}

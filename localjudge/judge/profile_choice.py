@@ -54,12 +54,12 @@ def _read_text(file: Path) -> str:
         ) from error
 
 
-def bundled() -> list[str]:
+def bundled_profiles() -> list[str]:
     return sorted(path.parent.name for path in _BUNDLED.glob("*/profile.toml"))
 
 
 def read_profile(profile: object) -> object:
-    if not isinstance(profile, str | Path) or str(profile) in bundled():
+    if not isinstance(profile, str | Path) or str(profile) in bundled_profiles():
         return profile
     folder = Path(profile).expanduser()
     if not folder.is_dir():
@@ -68,7 +68,7 @@ def read_profile(profile: object) -> object:
 
 
 def no_profile(name: str) -> InputError:
-    names = ", ".join(bundled())
+    names = ", ".join(bundled_profiles())
     hint = f"profiles are {names}, or name a folder with one"
     return InputError(f"no prompt profile is called {name!r}", hint=hint)
 
@@ -77,7 +77,7 @@ def load_profile(profile: str | ProfileFolder) -> PromptProfile:
     """Load a profile by name or folder. Raises InputError if it does not exist or is not valid."""
     if isinstance(profile, ProfileFolder):
         return _load_folder(profile)
-    if profile in bundled():
+    if profile in bundled_profiles():
         return _load_bundled(profile)
     return _load_folder(_read_folder(profile))
 
@@ -130,14 +130,14 @@ def _list_problems(error: ValidationError) -> str:
 
 def _read_folder(name: str) -> ProfileFolder:
     folder = Path(name).expanduser()
-    if name in bundled():
+    if name in bundled_profiles():
         folder = _BUNDLED / name
     if not folder.is_dir():
         raise no_profile(name)
     return ProfileFolder.read(folder.resolve())
 
 
-def choose(
+def choose_profile(
     requested: str | ProfileFolder | None,
     registered: str | None,
     metadata: Mapping[str, str],
@@ -156,7 +156,7 @@ def choose(
     else:
         profile = load_profile(DEFAULT_PROFILE)
         why = ""
-        for other in map(load_profile, bundled()):
+        for other in map(load_profile, bundled_profiles()):
             matching = [row for row in other.made_for if _matches(metadata, row)]
             if matching:
                 profile = other

@@ -56,7 +56,7 @@ class PromptWriter:
         reasons: Reasons = "none",
         nearest: Mapping[str, Any] | None = None,
     ) -> None:
-        require(profile, reasons)
+        require_reasons(profile, reasons)
         self._profile = profile
         self._nearest = nearest
         self._chat: ChatEnds | None = None
@@ -199,7 +199,7 @@ class PromptWriter:
         return grammars
 
 
-def require(profile: PromptProfile, reasons: Reasons) -> None:
+def require_reasons(profile: PromptProfile, reasons: Reasons) -> None:
     """Raise InputError if the profile does not support the options."""
     if reasons == "none":
         return

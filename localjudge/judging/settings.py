@@ -17,12 +17,12 @@ from localjudge.errors import InputError
 from localjudge.judge.profile_choice import (
     ChosenProfile,
     ProfileFolder,
-    choose,
+    bundled_profiles,
+    choose_profile,
     no_profile,
     read_profile,
 )
-from localjudge.judge.profile_choice import bundled as bundled_profiles
-from localjudge.judge.wording import Reasons, require
+from localjudge.judge.wording import Reasons, require_reasons
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.metric import Metric
 from localjudge.run_directory.calibration import Calibration, CalibrationLike
@@ -224,8 +224,8 @@ class RunSettings(EngineSettings, SettingsOfResults):
 
     def profile_for(self, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
         """Return a model's profile. Raises InputError if it cannot be asked so."""
-        profile, why = choose(self.profile, registered, metadata)
-        require(profile, self.reasons)
+        profile, why = choose_profile(self.profile, registered, metadata)
+        require_reasons(profile, self.reasons)
         return profile, why
 
     @property

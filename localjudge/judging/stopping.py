@@ -213,7 +213,7 @@ class Stopping:
             interval = self._baseline_scores.interval(gate.metric)
             is_last = self._baseline_scores.is_complete(gate.metric)
             failed_before = self._baseline_scores.failed_too_often.get(gate.metric, 0)
-        words = _describe(name, interval, signed=gate.delta)
+        words = _describe_interval(name, interval, signed=gate.delta)
         words = f"{words}, needs {gate.comparison} {gate.threshold:g}"
         judged = len(self.positions)
         max_failed = self.plan.settings.max_failed
@@ -267,7 +267,7 @@ def _are_decided(statuses: Sequence[AimStatus]) -> bool:
     return bool(statuses) and all(aim.decided for aim in statuses)
 
 
-def _describe(name: str, interval: Mean | None, *, signed: bool) -> str:
+def _describe_interval(name: str, interval: Mean | None, *, signed: bool) -> str:
     """Return the mean and its limits, with signs for a difference."""
     if interval is None:
         return f"{name} -"

@@ -78,7 +78,7 @@ def check_labels(run: RunRecord) -> LabelsCheck:
     try:
         if labels.rows:
             frames = unit_frames(run)
-        current = _describe(labels, frames, verified)
+        current = _describe_labels(labels, frames, verified)
     except LocaljudgeError as error:
         problems = [f"its drawings cannot be checked: {excerpt(error.message)}", *damage]
         return LabelsCheck(verified=verified, problems=tuple(problems), is_file_altered=is_altered)
@@ -117,7 +117,7 @@ def check_joint_labels(comparison: ComparisonDirectory) -> LabelsCheck:
     is_altered = is_altered or _count_wrong_sizes(labels.rows, frames) > 0
     problems = _find_changes(directory, labels, frames, verified)
     return LabelsCheck(
-        current=_describe(labels, frames, verified),
+        current=_describe_labels(labels, frames, verified),
         verified=verified,
         problems=tuple(problems),
         is_file_altered=is_altered,
@@ -131,7 +131,7 @@ def store_joint_verification(directory: Path, check: LabelsCheck) -> None:
         write_output(directory / VERIFICATION, [content.encode()])
 
 
-def _describe(
+def _describe_labels(
     labels: LabelFile, frames: Mapping[str, UnitFrame], verified: VerifiedLabels | None
 ) -> VerifiedLabels:
     when = now()

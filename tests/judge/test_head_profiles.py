@@ -6,7 +6,7 @@ import pytest
 
 from localjudge import InputError, model_registry
 from localjudge.judge.profile import Head
-from localjudge.judge.profile_choice import ProfileFolder, choose, load_profile
+from localjudge.judge.profile_choice import ProfileFolder, choose_profile, load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Relevance, Usefulness
 from localjudge.types import ClassifierReading, Piece
@@ -129,7 +129,7 @@ def test_a_head_fits_by_number_and_by_names(
 
 def test_a_classifier_without_a_fitting_profile_is_refused_with_its_outputs() -> None:
     with pytest.raises(InputError) as caught:
-        choose(None, None, NLI)
+        choose_profile(None, None, NLI)
     assert ", ".join(ENTAILMENT) in caught.value.message
     assert caught.value.hint
 
@@ -148,7 +148,7 @@ def test_a_profile_for_another_kind_of_model_is_refused(
 ) -> None:
     for requested, registered in ((profile, None), (None, profile)):
         with pytest.raises(InputError):
-            choose(requested, registered, metadata)
+            choose_profile(requested, registered, metadata)
 
 
 @pytest.mark.parametrize(("size", "fits"), [(24, True), (23, False), (3, False), (0, True)])
@@ -157,22 +157,22 @@ def test_share_tokens_are_tokens_of_the_model(tmp_path: Path, size: int, fits: b
     folder = ProfileFolder.read(write_profile(tmp_path / "made-up"))
     metadata = RERANKER | {VOCABULARY_KEY: str(size)}
     if fits:
-        choose(folder, None, metadata)
+        choose_profile(folder, None, metadata)
         return
     with pytest.raises(InputError) as caught:
-        choose(folder, None, metadata)
+        choose_profile(folder, None, metadata)
     assert str(size - 1) in caught.value.message
     assert "share" in str(caught.value.hint)
 
 
 def test_the_readers_profile_is_chosen_by_its_name() -> None:
     named = {**BERT, "general.name": "localjudge reader trial", OUTPUTS_KEY: "LABEL_0"}
-    assert choose(None, None, named)[0].name == "reader"
-    assert choose("reader", None, RERANKER)[0].name == "reader"
+    assert choose_profile(None, None, named)[0].name == "reader"
+    assert choose_profile("reader", None, RERANKER)[0].name == "reader"
 
 
 def test_an_engine_without_a_model_takes_any_profile() -> None:
-    assert choose("reader", None, {})[0].name == "reader"
+    assert choose_profile("reader", None, {})[0].name == "reader"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from localjudge import InputError
-from localjudge.judge.profile_choice import choose, load_profile
+from localjudge.judge.profile_choice import choose_profile, load_profile
 from tests.conftest import PROFILES
 
 ANSWER = "grammar = 'attributed'\n"
@@ -27,15 +27,15 @@ NAMES = {
 def test_a_profile_is_matched_by_the_name_in_the_model_file(
     key: str, name: str, profile: str
 ) -> None:
-    chosen, why = choose(None, None, {"general.architecture": "llama", key: name})
+    chosen, why = choose_profile(None, None, {"general.architecture": "llama", key: name})
     assert chosen.name == profile
     assert why == ("" if profile == "instruct" else f"made for it, by its {key}")
 
 
 def test_profile_of_the_user_beats_registry_beats_metadata() -> None:
     metadata = {"general.name": "Bespoke-MiniCheck-7B"}
-    by_user, _ = choose("qwen3-reranker", "reference", metadata)
-    by_registry, _ = choose(None, "instruct", metadata)
+    by_user, _ = choose_profile("qwen3-reranker", "reference", metadata)
+    by_registry, _ = choose_profile(None, "instruct", metadata)
     assert (by_user.name, by_registry.name) == ("qwen3-reranker", "instruct")
 
 
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_user_folder_is_a_profile(folder: Path) -> None:
     wording = folder / "attribution.toml"
     wording.write_bytes(wording.read_bytes().replace(b"Yes = 1, No = 0", b"Ja = 1, Nein = 0"))
-    profile, _ = choose(str(folder), None, {})
+    profile, _ = choose_profile(str(folder), None, {})
     assert profile.name == "house"
     assert profile.sha256 != load_profile("minicheck").sha256
     answer = profile.tasks["attribution"].grammar
