@@ -8,12 +8,11 @@ import pytest
 from rich.console import Console
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, UnfinishedRun, evaluate
-from localjudge.judging.estimate import Estimate, estimate_plan
-from localjudge.judging.plan import plan
-from localjudge.judging.settings import checked
+from localjudge.judging.estimate import Estimate
 from localjudge.report.estimate_views import estimate_view
 from localjudge.report.terminal import draw
 from localjudge.words import roughly
+from tests.support.estimates import estimated
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 METRICS = ["context_recall"]
@@ -33,15 +32,13 @@ def rows(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def estimated(out: Path, engine: ScriptedEngine, count: int = 40, **options: Any) -> Estimate:
+def measured(out: Path, engine: ScriptedEngine, count: int = 40, **options: Any) -> Estimate:
     """Measure with a clock that each answer advances."""
 
     def clock() -> float:
         return sum(NEVER_SAME[number % 3] for number in range(len(engine.asked)))
 
-    return estimate_plan(
-        plan(rows(count), METRICS, checked(options)), out=out, engine=engine, clock=clock
-    )
+    return estimated(rows(count), METRICS, engine, out, clock, **options)
 
 
 def run(out: Path, engine: ScriptedEngine, count: int = 40, **options: Any) -> Run:
@@ -61,7 +58,7 @@ def test_a_dry_run_stops_after_30_seconds_and_the_run_asks_only_the_rest(tmp_pat
     whole = run(tmp_path / "whole", engine())
     dry = engine()
     later = engine()
-    estimate = estimated(tmp_path / "run", dry)
+    estimate = measured(tmp_path / "run", dry)
     assert len(dry.asked) == 11
     assert (estimate.measured, estimate.directory) == (11, str(tmp_path / "run"))
     with pytest.raises(UnfinishedRun):
@@ -73,14 +70,13 @@ def test_a_dry_run_stops_after_30_seconds_and_the_run_asks_only_the_rest(tmp_pat
 
 
 def test_a_dry_run_stops_after_64_answers_of_a_fast_judge(tmp_path: Path) -> None:
-    planned = plan(rows(40), METRICS, checked({}))
-    assert estimate_plan(planned, out=tmp_path, engine=engine()).measured == 64
+    assert estimated(rows(40), METRICS, engine(), tmp_path).measured == 64
 
 
 def test_a_second_dry_run_measures_the_next_answers(tmp_path: Path) -> None:
-    estimated(tmp_path, engine())
+    measured(tmp_path, engine())
     second = engine()
-    estimate = estimated(tmp_path, second)
+    estimate = measured(tmp_path, second)
     assert (estimate.reused, estimate.remaining, len(second.asked)) == ({str(tmp_path): 11}, 69, 11)
 
 
@@ -91,9 +87,7 @@ def test_the_estimate_is_measured_seconds_per_token_times_tokens(tmp_path: Path)
     def clock() -> float:
         return dry.distinct_tokens(dry.asked) / 60
 
-    estimate = estimate_plan(
-        plan(rows(10), METRICS, checked({})), out=tmp_path, engine=dry, clock=clock
-    )
+    estimate = estimated(rows(10), METRICS, dry, tmp_path, clock)
     assert estimate.measured == len(dry.asked) < 20
     assert 30 <= clock() < 40
     assert estimate.seconds == pytest.approx(estimate.tokens / 60)
@@ -102,7 +96,7 @@ def test_the_estimate_is_measured_seconds_per_token_times_tokens(tmp_path: Path)
 
 def test_the_estimate_has_an_interval(tmp_path: Path) -> None:
     """Ten parts of one or two answers of 2, 4 and 3 s spread."""
-    estimate = estimated(tmp_path, engine())
+    estimate = measured(tmp_path, engine())
     assert estimate.seconds is not None
     assert estimate.seconds_ci95 is not None
     low, high = estimate.seconds_ci95
@@ -114,12 +108,10 @@ def test_the_estimate_has_an_interval(tmp_path: Path) -> None:
 
 
 def test_an_estimate_from_one_answer_has_no_interval(tmp_path: Path) -> None:
-    one = estimated(tmp_path, engine(), count=1)
+    one = measured(tmp_path, engine(), count=1)
     assert one.seconds_ci95 is not None
     single = [{"id": "a", "retrieved_contexts": ["Text."], "reference": "One."}]
-    estimate = estimate_plan(
-        plan(single, METRICS, checked({})), out=tmp_path / "one", engine=engine()
-    )
+    estimate = estimated(single, METRICS, engine(), tmp_path / "one")
     assert (estimate.measured, estimate.seconds_ci95) == (1, None)
     assert "1 of 1 questions, too few" in draw(estimate_view(estimate), Console(width=200))
 
@@ -137,7 +129,7 @@ def other_files(out: Path) -> None:
     ("occupy", "problem"),
     [(other_run, "belongs to another run"), (other_files, "contains no run")],
 )
-@pytest.mark.parametrize("made", [estimated, run])
+@pytest.mark.parametrize("made", [measured, run])
 def test_a_dry_run_refuses_an_occupied_directory(
     tmp_path: Path, occupy: Callable[[Path], None], problem: str, made: Callable[..., object]
 ) -> None:
@@ -152,7 +144,7 @@ def test_a_finished_run_has_nothing_to_measure(tmp_path: Path) -> None:
     run(tmp_path, engine())
     before = (tmp_path / "manifest.json").read_bytes()
     asked = engine()
-    estimate = estimated(tmp_path, asked)
+    estimate = measured(tmp_path, asked)
     assert (estimate.remaining, estimate.seconds, estimate.measured, asked.asked) == (
         0,
         None,
@@ -173,9 +165,7 @@ def test_a_run_that_stops_early_uses_the_answers_of_its_dry_run(
     plain = run(tmp_path / "plain", engine(), **options)
     dry = engine()
     later = engine()
-    estimate = estimate_plan(
-        plan(rows(40), METRICS, checked(options)), out=tmp_path / "run", engine=dry
-    )
+    estimate = estimated(rows(40), METRICS, dry, tmp_path / "run", **options)
     resumed = run(tmp_path / "run", later, **options)
     assert set(dry.asked).isdisjoint(later.asked)
     assert 0 < len(dry.asked) <= 40
@@ -188,7 +178,7 @@ def test_a_run_that_stops_early_uses_the_answers_of_its_dry_run(
 
 
 def test_a_dry_run_for_a_time_budget_uses_the_random_order(tmp_path: Path) -> None:
-    estimate = estimated(tmp_path, engine(), budget="1h")
+    estimate = measured(tmp_path, engine(), budget="1h")
     [need] = estimate.until
     assert need.samples == 40
     later = engine()
@@ -201,7 +191,7 @@ def test_a_time_in_seconds_minutes_or_hours_fits_as_many_samples(
     tmp_path: Path, budget: str
 ) -> None:
     """All 40 samples take 183 s: 90 / (183 / 40) = 19.7."""
-    estimate = estimated(tmp_path, engine(), budget=budget)
+    estimate = measured(tmp_path, engine(), budget=budget)
     assert estimate.seconds == pytest.approx(183, abs=1)
     assert [need.samples for need in estimate.until] == [19]
 
@@ -214,9 +204,7 @@ def test_an_interrupted_dry_run_keeps_its_answers(tmp_path: Path) -> None:
 
     dry = engine()
     with pytest.raises(KeyboardInterrupt):
-        estimate_plan(
-            plan(rows(40), METRICS, checked({})), out=tmp_path / "run", engine=dry, clock=clock
-        )
+        estimated(rows(40), METRICS, dry, tmp_path / "run", clock)
     later = engine()
     resumed = run(tmp_path / "run", later)
     assert len(later.asked) == 75

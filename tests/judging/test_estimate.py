@@ -6,10 +6,9 @@ import pytest
 from rich.console import Console
 
 from localjudge import ScriptedEngine, evaluate
-from localjudge.judging.estimate import Estimate, estimate_plan
-from localjudge.judging.plan import plan
-from localjudge.judging.settings import checked
+from localjudge.judging.estimate import Estimate
 from localjudge.report.estimate_views import estimate_view
+from tests.support.estimates import estimated
 
 ROWS = [
     {
@@ -33,12 +32,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def estimated(
+def counted(
     rows: Any = ROWS, metrics: Any = ("context_recall",), out: str = "run", **options: Any
 ) -> Estimate:
-    return estimate_plan(
-        plan(rows, metrics, checked(options)), out=out, engine=ScriptedEngine({}, default=0.5)
-    )
+    return estimated(rows, metrics, ScriptedEngine({}, default=0.5), out, **options)
 
 
 class TwoWorkers(ScriptedEngine):
@@ -58,18 +55,17 @@ def test_workers_are_started_before_they_are_measured_and_each_is_measured() -> 
     """64 answers of each worker; 200 questions."""
     rows = [{**ROWS[0], "id": str(number), "reference": f"{number}."} for number in range(200)]
     engine = TwoWorkers({}, default=0.5)
-    planned = plan(rows, ["context_recall"], checked({}))
-    estimate = estimate_plan(planned, out="run", engine=engine)
+    estimate = estimated(rows, ["context_recall"], engine, "run")
     assert (engine.started, estimate.measured, estimate.workers) == (1, 128, engine.place)
     stream = io.StringIO()
     Console(file=stream, width=1_000).print(estimate_view(estimate))
     assert engine.place in stream.getvalue()
-    assert estimated(rows).workers is None
+    assert counted(rows).workers is None
 
 
 def test_the_estimate_counts_what_the_run_then_asks(tmp_path: Path) -> None:
     """Recall: 2 + 3 + 1 statements, where a and b share "One." and c has no context: 4 requests."""
-    estimate = estimated()
+    estimate = counted()
     assert (estimate.samples, estimate.verdicts, estimate.requests) == (3, 6, 4)
     engine = ScriptedEngine({}, default=0.5)
     evaluate(ROWS, metrics=["context_recall"], engine=engine, out=tmp_path / "asked")
@@ -80,12 +76,12 @@ def test_the_estimate_counts_what_the_run_then_asks(tmp_path: Path) -> None:
 def test_a_question_of_an_earlier_block_or_another_metric_is_counted_once() -> None:
     """40 equal samples in two blocks, and two metrics with the same questions."""
     rows = [{**ROWS[0], "id": str(number), "reference": "One."} for number in range(40)]
-    estimate = estimated(rows, ["context_recall", "matrix_recall"])
+    estimate = counted(rows, ["context_recall", "matrix_recall"])
     assert (estimate.verdicts, estimate.requests) == (80, 1)
 
 
 def test_a_run_that_asks_nothing_has_no_time() -> None:
-    estimate = estimated(
+    estimate = counted(
         [{"id": "a", "retrieved_contexts": ["x"], "reference_contexts": ["x"]}],
         ["document_mrr"],
     )
@@ -97,14 +93,14 @@ def test_answers_of_other_runs_are_counted_apart_once_and_take_no_tokens(tmp_pat
     names = [str(tmp_path / name) for name in ("\x1b[2J", "all")]
     for name, rows in zip(names, (ROWS[:1], ROWS), strict=True):
         evaluate(rows, metrics=["context_recall"], engine=engine, out=name)
-    estimate = estimated(reuse=names[:1])
+    estimate = counted(reuse=names[:1])
     assert (estimate.requests, estimate.reused, estimate.remaining) == (4, {names[0]: 2}, 2)
     asked = ScriptedEngine({}, default=0.5)
     evaluate(
         ROWS, metrics=["context_recall"], engine=asked, out=tmp_path / "asked", reuse=names[:1]
     )
     assert estimate.tokens == asked.distinct_tokens(asked.asked)
-    whole = estimated(reuse=names, out="whole")
+    whole = counted(reuse=names, out="whole")
     assert (whole.reused, whole.remaining, whole.tokens, whole.seconds) == (
         {names[0]: 2, names[1]: 2},
         0,

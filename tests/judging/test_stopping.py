@@ -16,15 +16,13 @@ import pytest
 
 from localjudge import InputError, Judge, Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
-from localjudge.judging.estimate import estimate_plan
-from localjudge.judging.plan import plan
-from localjudge.judging.settings import checked
 from localjudge.progress import Progress
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import decide
 from localjudge.stats.repeated_looks import sequence_interval
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 from tests.conftest import OneJudge
+from tests.support.estimates import estimated
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -502,11 +500,10 @@ def test_progress_gives_no_forecast_before_the_first_score(tmp_path: Path) -> No
 
 def test_a_dry_run_estimates_the_samples_for_a_decision(stopped: Run, tmp_path: Path) -> None:
     by = engine()
-    planned = plan(ROWS, ["context_recall"], checked({"until": GATE}))
-    [needed] = estimate_plan(planned, engine=by, out=tmp_path / "easy").until
+    [needed] = estimated(ROWS, "context_recall", by, tmp_path / "easy", until=GATE).until
     assert needed.samples == stopped.summary.samples < 20, "the first samples decide it"
-    planned = plan(ROWS, ["context_recall"], checked({"until": "context_recall>=0.75"}))
-    harder = estimate_plan(planned, engine=by, out=tmp_path / "harder")
+    gate = "context_recall>=0.75"
+    harder = estimated(ROWS, "context_recall", by, tmp_path / "harder", until=gate)
     [needed] = harder.until
     assert needed.samples is not None
     assert 20 < needed.samples <= 400
