@@ -24,7 +24,7 @@ from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 from localjudge.run_directory.jury import combine, combine_by_scales
 from localjudge.run_directory.store import Store
-from localjudge.types import Answer, NoAnswer
+from localjudge.types import Answer, NoAnswer, ScaleKind
 from tests.cli.conftest import Call, call
 from tests.engine.conftest import ModelMaker, make_model
 
@@ -421,6 +421,30 @@ def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Pa
         len(list((home / "scales").iterdir())) == 1
     )  # the lexical judge has its scales in the registry
     assert second.manifest.judge.as_json == first.manifest.judge.as_json
+
+
+@pytest.mark.parametrize(
+    ("metric", "kind"),
+    [("answer_relevancy", "answers"), ("context_relevancy_chunk", "passages")],
+)
+def test_questions_with_words_of_their_own_have_their_own_scale(
+    home: Path, small: str, tmp_path: Path, metric: str, kind: ScaleKind
+) -> None:
+    """The reader has special words for them and a registered scale; the other judge is measured."""
+    judges = ["reader", small]
+    first = evaluate(judges, tmp_path / "first", metrics=metric, rows=ROWS[:1])
+    measured = [note for note in first.notes if "measuring the scale" in note]
+    assert len(measured) == 1
+    assert kind in measured[0]
+    identity = first.manifest.judge
+    scales = {name: member.scales[kind] for name, member in identity.jury.items()}
+    assert scales["reader"] == model_registry.registered()["reader"].scales[kind]
+    assert identity.combinations[metric] == combine_by_scales(scales)
+    second = evaluate(judges, tmp_path / "second", metrics=metric, rows=ROWS[1:2])
+    assert not any("measuring" in note for note in second.notes)
+    assert second.manifest.judge.as_json == identity.as_json
+    (file,) = (home / "scales").iterdir()
+    assert json.loads(file.read_bytes()) == {kind: scales["small"]}
 
 
 def test_a_remembered_scale_that_is_no_number_is_measured_again(
