@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 from command_line import printed, printed_summary
-from second_opinion import second_opinion
+from human_labels import second_opinion
 
 from localjudge import DataError, InputError, Run, ScriptedEngine, calibrate, evaluate
 from localjudge.engine.scripted import unit_text

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from human_labels import second_opinion
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from second_opinion import second_opinion
 
 from localjudge import Criterion, DataError, InputError, Run, ScriptedEngine
 from localjudge.labels.decisions import Decisions

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from second_opinion import second_opinion
+from human_labels import second_opinion
 
 from localjudge import Run
 from localjudge.run_directory.label_rows import stored_labels

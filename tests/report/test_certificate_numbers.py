@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from second_opinion import second_opinion
+from human_labels import second_opinion
 
 from localjudge import Run, ScriptedEngine
 from localjudge.labels.drawing import DrawingOptions

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from command_line import printed, printed_lines
+from human_labels import second_opinion
 from playwright.sync_api import Page, expect
-from second_opinion import second_opinion
 
 from localjudge import Run, ScriptedEngine, evaluate
 from tests.report.conftest import EVIL, HOSTILE, Open, PageReader
