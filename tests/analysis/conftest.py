@@ -1,16 +1,15 @@
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from human_labels import second_opinion
+from command_line import printed, printed_lines
+from human_labels import answer_all, draw, second_opinion
 
 from localjudge import Run
 from localjudge.analysis.check import Check
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.labelling import Labelling
 from localjudge.labels.run_labels import RunLabels
 
 JudgedRun = Callable[..., Run]
@@ -90,6 +89,32 @@ def written(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
+def effects(run: Run, file: Path, annotator: str | None = None) -> dict[str, Any]:
+    """Read the labels of a file, and return the counts and remarks, without zeros."""
+    counts = run.read_labels(file, annotator)._asdict()
+    return {name: value for name, value in counts.items() if value}
+
+
+def read_together(
+    run: Run, files: Sequence[str | Path], annotator: str = ""
+) -> list[dict[str, Any]]:
+    """Read several files with one command, and return the counts of each, without zeros."""
+    options: list[str | Path] = ["--json"]
+    for file in files:
+        options += ["--read", file]
+    if annotator:
+        options += ["--annotator", annotator]
+    read = json.loads(printed("label", run, *options))
+    return [{name: value for name, value in counts.items() if value} for counts in read.values()]
+
+
+def remarks_on(before: Run | Path, after: Run | Path, metric: str = "context_recall") -> list[str]:
+    """Return the remarks of a printed comparison on a metric."""
+    lines = printed_lines("compare", before, after, width=1_000)
+    start = f"{metric}: "
+    return [line.removeprefix(start) for line in lines if line.startswith(start)]
+
+
 def label(
     run: Run,
     say: Callable[[str], Any] = label_words,
@@ -104,17 +129,8 @@ def label(
     `again` labels statements that others may have labelled.
     """
     if again:
-        with second_opinion(run, annotator, sample=n, **how) as labelling:
-            _answer_all(labelling, say)
+        with second_opinion(run, annotator, n, **how) as labelling:
+            answer_all(labelling, say)
     else:
-        _answer_all(Labelling(run, annotator, DrawingOptions(sample=n, **how)), say)
+        answer_all(draw(run, annotator, n, **how), say)
     return run
-
-
-def _answer_all(labelling: Labelling, say: Callable[[str], Any]) -> None:
-    for _ in range(len(labelling.rows)):
-        answer = say(labelling.rows[0]["text"])
-        if answer is None:
-            labelling.skip()
-        else:
-            labelling.answer(answer)

@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 from command_line import printed_lines
+from human_labels import answer_all, draw_disputed
 
 from localjudge import DataError, InputError, Run, calibrate
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.labelling import Labelling
-from localjudge.labels.read_labels import LabelsRead
 from localjudge.run_directory.label_rows import append_labels, stored_labels
-from tests.analysis.conftest import JudgedRun, expect, label, label_words, written
+from tests.analysis.conftest import JudgedRun, effects, expect, label, label_words, written
 from tests.analysis.labelled_runs import METRIC
 
 
@@ -24,9 +22,7 @@ def contradicted(run: Run, n: int = 30) -> Run:
 
 
 def settled(run: Run, annotator: str = "carol", say: Any = label_words) -> Run:
-    labelling = Labelling(run, annotator, DrawingOptions(disputed=True))
-    while labelling.rows:
-        labelling.answer(say(labelling.rows[0]["text"]))
+    answer_all(draw_disputed(run, annotator), say)
     return run
 
 
@@ -85,29 +81,29 @@ def test_the_latest_adjudication_counts_until_it_is_withdrawn(judged_run: Judged
 
 def test_undo_in_the_terminal_reopens_the_dispute(judged_run: JudgedRun) -> None:
     run = contradicted(judged_run(), 2)
-    labelling = Labelling(run, "carol", DrawingOptions(disputed=True))
+    labelling = draw_disputed(run)
     labelling.answer(1)
-    assert len(Labelling(run, options=DrawingOptions(disputed=True)).rows) == 1
+    assert len(draw_disputed(run, None).rows) == 1
     assert labelling.undo()
-    assert len(Labelling(run, options=DrawingOptions(disputed=True)).rows) == 2
+    assert len(draw_disputed(run, None).rows) == 2
 
 
 def test_a_sheet_settles_disputes_and_an_emptied_cell_reopens_them(judged_run: JudgedRun) -> None:
     run = contradicted(judged_run(), 6)
-    rows = Labelling(run, "carol", DrawingOptions(disputed=True)).rows_to_send()
+    rows = draw_disputed(run).rows_to_send()
     assert {row["draw"] for row in rows} == {"disputed"}
     assert not any(
         "ann" in str(cell) or "bob" in str(cell) for row in rows for cell in row.values()
     )
     sheet = run.directory.parent / "sheet.jsonl"
     for humans, counts, open_disputes in (
-        ([1] * 4 + [None] * 2, LabelsRead(new=4, unlabelled=2), 2),
-        ([1] * 6, LabelsRead(new=2, known=4), 0),
-        ([0, None, *[1] * 4], LabelsRead(changed=1, withdrawn=1, known=4), 1),
+        ([1] * 4 + [None] * 2, {"new": 4, "unlabelled": 2}, 2),
+        ([1] * 6, {"new": 2, "known": 4}, 0),
+        ([0, None, *[1] * 4], {"changed": 1, "withdrawn": 1, "known": 4}, 1),
     ):
         filled = [{**row, "human": human} for row, human in zip(rows, humans, strict=True)]
-        assert run.read_labels(written(sheet, *filled), "carol") == counts
-        assert len(Labelling(run, options=DrawingOptions(disputed=True)).rows) == open_disputes
+        assert effects(run, written(sheet, *filled), "carol") == counts
+        assert len(draw_disputed(run, None).rows) == open_disputes
     assert labels(run).annotators == {"ann": 6, "bob": 6}
 
 
@@ -116,7 +112,7 @@ def test_statements_show_all_answers_and_the_label_that_counts(judged_run: Judge
     run = label(judged_run(), lambda _: 1, 3)
     texts = [row.text for row in stored_labels(run.directory)]
     label(run, lambda words: int(words == texts[0]), 3, "bob", again=True)
-    carol = Labelling(run, "carol", DrawingOptions(disputed=True))
+    carol = draw_disputed(run)
     first = carol.rows[0]["text"]
     carol.answer(0)
     assert labelled_texts(run) == {
@@ -134,7 +130,7 @@ def test_adjudicated_labels_go_to_a_run_with_the_same_statements(judged_run: Jud
     other = judged_run("other")
     assert other.read_labels(run.directory).new == 15
     assert labels(other).corrected == labels(run).corrected
-    assert Labelling(other, options=DrawingOptions(disputed=True)).rows == []
+    assert draw_disputed(other, None).rows == []
 
 
 def test_an_adjudicated_label_is_not_carried_over_to_a_drawing(judged_run: JudgedRun) -> None:

@@ -11,10 +11,9 @@ from localjudge import Run
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.read_labels import LabelsRead
 from localjudge.report.label_views import row_view
 from localjudge.report.terminal import show
-from tests.analysis.conftest import corrected, written
+from tests.analysis.conftest import corrected, effects, written
 from tests.conftest import ScriptedRun
 
 ANSWER = "😀 It rained in May.\nThis is less than 20 %. Snow fell \x1b[2J too."
@@ -74,14 +73,10 @@ def test_the_sheet_marks_the_statement_and_reading_ignores_it(
         "😀 It rained in May.\n>>> This is less than 20 %. <<< Snow fell \x1b[2J too."
     )
     changed = [{**row, "answer": "other", "human": 1} for row in sheet]
-    assert run.read_labels(written(tmp_path / "new.jsonl", *changed), "ann") == LabelsRead(
-        new=len(rows)
-    )
+    assert effects(run, written(tmp_path / "new.jsonl", *changed), "ann") == {"new": len(rows)}
     for row in changed:
         del row["answer"]
-    assert run.read_labels(written(tmp_path / "old.jsonl", *changed), "ann") == LabelsRead(
-        known=len(rows)
-    )
+    assert effects(run, written(tmp_path / "old.jsonl", *changed), "ann") == {"known": len(rows)}
 
 
 def test_the_terminal_marks_the_statement_in_the_answer(

@@ -10,11 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run
-from localjudge.report.comparison_views import change_remarks
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.stats.paired import paired_difference
 from localjudge.words import signed
-from tests.analysis.conftest import label, label_words, labels_of
+from tests.analysis.conftest import label, label_words, labels_of, remarks_on
 from tests.analysis.labelled_runs import METRIC, make_run, truth
 from tests.conftest import ScriptedRun
 
@@ -102,7 +101,7 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
     run = label(make_run(scripted_run, "a"), n=40)
     itself = corrected(run, run)
     assert (itself.difference, *interval(run, run)) == (0, 0, 0)
-    assert [*change_remarks(METRIC, change(run, run))][-1].startswith("no difference")
+    assert remarks_on(run, run)[-1].startswith("no difference")
     assert itself.before == itself.after == labels_of(run).corrected[METRIC].mean
 
 
@@ -168,9 +167,8 @@ def test_runs_of_the_same_data_share_labels(scripted_run: ScriptedRun) -> None:
     assert both.scores.ci95[1] < 0  # counted: the other threshold moves no probability
     low, high = interval(before, after)
     assert low < 0 < high
-    assert [
-        line for line in change_remarks(METRIC, both) if "better" in line or "worse" in line
-    ] == []
+    remarks = remarks_on(before, after)
+    assert [line for line in remarks if "better" in line or "worse" in line] == []
 
 
 def test_labels_of_all_shared_statements_separate_judge_error_from_change(
@@ -190,7 +188,7 @@ def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(
     both = change(before, after)
     labelled = [row for row in stored_labels(before.directory) if int(row.sample_id[1:]) % 3]
     assert (both.headline, both.quoted) == (None, both.by_judge)
-    remark = next(change_remarks(METRIC, both))
+    remark = remarks_on(before, after)[0]
     assert re.findall(r"\d+", remark)[:2] == [str(len(labelled)), "50"]
     backwards = change(after, before).corrected
     assert backwards is not None

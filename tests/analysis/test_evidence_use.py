@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 from command_line import printed, printed_summary
-from human_labels import second_opinion
+from human_labels import answer_all, second_opinion
 
 from localjudge import DataError, InputError, Run, ScriptedEngine, calibrate, evaluate
 from localjudge.engine.scripted import unit_text
@@ -59,11 +59,6 @@ def expect_use(run: Run, **counts: int) -> None:
     use = corrected(run, METRIC).evidence_use
     assert use is not None
     expect(use, **counts)
-
-
-def answer_all(labelling: Labelling) -> None:
-    while labelling.rows:
-        labelling.answer(1)
 
 
 def stored_rows(path: Path) -> list[dict[str, Any]]:

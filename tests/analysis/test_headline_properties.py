@@ -9,14 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from human_labels import draw
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.slices import slices
 from localjudge.labels.corrected_mean import quote_mean
-from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.labelling import Labelling
 from localjudge.metrics import Label
 from tests.analysis.conftest import labels_of, written
 
@@ -64,7 +63,7 @@ def labelled(
     shutil.rmtree(directory, ignore_errors=True)
     shutil.copytree(template.directory, directory)
     run = Run.open(directory)
-    rows = Labelling(run, "ann", DrawingOptions(sample=STATEMENTS)).rows_to_send()
+    rows = draw(run, "ann", STATEMENTS).rows_to_send()
     assert len(rows) == STATEMENTS
     filled = [
         {**row, "human": human, "source_text": None}

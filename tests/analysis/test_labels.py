@@ -1,12 +1,12 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed_summary
 from human_labels import second_opinion
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,13 +18,18 @@ from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.matched_labels import labelled_drawings
-from localjudge.labels.read_labels import LabelsRead
 from localjudge.labels.units import unit_frames
-from localjudge.report.label_views import label_remarks
 from localjudge.report.verification_views import verification_view
-from localjudge.run_directory.files import RowsSoFar, last_verification
 from localjudge.run_directory.label_rows import LabelRow, append_labels, stored_labels
-from tests.analysis.conftest import JudgedRun, expect, label, label_words, p_yes, written
+from tests.analysis.conftest import (
+    JudgedRun,
+    effects,
+    expect,
+    label,
+    label_words,
+    p_yes,
+    written,
+)
 from tests.analysis.labelled_runs import METRIC, same_judge, truth
 
 SECONDS_A_LABEL = 18
@@ -236,7 +241,7 @@ def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
         ("ann", (1, 1, 1, 1, 1, 1, 0, 0, 0, 0)),
         ("bob", (1, 1, 1, 1, 1, 0, 0, 0, 0, 1)),
     ):
-        with second_opinion(run, name, sample=10) as labelling:
+        with second_opinion(run, name, 10) as labelling:
             assert [row["label_id"] for row in labelling.rows] == statements
             for answer in said:
                 labelling.answer(answer)  # type: ignore[arg-type]
@@ -370,8 +375,8 @@ def test_labels_of_a_run_with_another_judge_correct(
     """The same data has the same statements and drawing probabilities."""
     run = label(judged_run(), n=50)
     other = scripted_run("other", rows_of(run), {}, metrics=[METRIC])
-    assert other.read_labels(run.directory) == LabelsRead(new=50)
-    assert other.read_labels(run.directory) == LabelsRead(known=50)
+    assert effects(other, run.directory) == {"new": 50}
+    assert effects(other, run.directory) == {"known": 50}
     mean = corrected(other)
     assert mean.labels == 50
     assert "saves no labels" in mean.remark
@@ -436,11 +441,14 @@ def drawn_rows(run: Run, n: int = 30) -> list[dict[str, Any]]:
 
 def read(
     run: Run, humans: Sequence[Any], by: str | None = None, *, first: int = 0, **cells: Any
-) -> LabelsRead:
-    """Read a sheet with these labels for the drawn statements from `first` on."""
+) -> dict[str, Any]:
+    """Read a sheet with these labels for the drawn statements from `first` on.
+
+    Returns the counts and remarks, without zeros.
+    """
     rows = drawn_rows(run, first + len(humans))[first:]
     sheet = [{**row, "human": human, **cells} for row, human in zip(rows, humans, strict=True)]
-    return run.read_labels(written(run.directory.parent / "sheet.jsonl", *sheet), by)
+    return effects(run, written(run.directory.parent / "sheet.jsonl", *sheet), by)
 
 
 def dated(day: int, annotator: str = "ann") -> dict[str, Any]:
@@ -473,33 +481,33 @@ def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: 
     rows = drawn_rows(run, 20)
     filled = [{**row, "human": label_words(row["text"])} for row in rows]
     sheet = written(tmp_path / "sheet.jsonl", *reversed(filled[:10]), *rows[10:])
-    assert run.read_labels(sheet, "ann") == LabelsRead(new=10, unlabelled=10)
-    assert run.read_labels(sheet, "ann") == LabelsRead(known=10, unlabelled=10)
+    assert effects(run, sheet, "ann") == {"new": 10, "unlabelled": 10}
+    assert effects(run, sheet, "ann") == {"known": 10, "unlabelled": 10}
     mean = corrected(run)
     by_keys = corrected(label(judged_run("keys"), n=10))
     assert by_keys.model_copy(update={"minutes": mean.minutes}) == mean  # keys are timed
-    assert read(run, [row["human"] for row in filled], "ann", annotator="bob") == LabelsRead(new=20)
+    assert read(run, [row["human"] for row in filled], "ann", annotator="bob") == {"new": 20}
     assert labels(run).annotators == {"ann": 10, "bob": 20}
-    assert read(run, [1 - filled[0]["human"]], "ann") == LabelsRead(changed=1)
+    assert read(run, [1 - filled[0]["human"]], "ann") == {"changed": 1}
     assert labels(run).agreement.share == 0.9
 
 
 @pytest.mark.parametrize(
     ("days", "second"),
-    [((19, 20), LabelsRead(changed=30)), ((20, 19), LabelsRead(older=30))],
+    [((19, 20), {"changed": 30}), ((20, 19), {"older": 30})],
     ids=str,
 )
 def test_the_order_of_reading_does_not_matter(
-    judged_run: JudgedRun, days: tuple[int, int], second: LabelsRead
+    judged_run: JudgedRun, days: tuple[int, int], second: dict[str, int]
 ) -> None:
     """Ann labels thirty statements 0 on 19 November and 1 on 20 November: the mean is 1."""
     run = judged_run()
     assert [read(run, [day - 19] * 30, **dated(day)) for day in days] == [
-        LabelsRead(new=30),
+        {"new": 30},
         second,
     ]
     assert corrected(run).labels_alone.mean == pytest.approx(1)
-    assert read(run, ONES, **dated(20)) == LabelsRead(known=30)
+    assert read(run, ONES, **dated(20)) == {"known": 30}
 
 
 def test_labels_with_a_time_in_the_future_are_replaced_in_the_order_of_reading(
@@ -509,13 +517,13 @@ def test_labels_with_a_time_in_the_future_are_replaced_in_the_order_of_reading(
     run = judged_run()
     ahead = {**dated(20), "when": (datetime.now(UTC) + timedelta(hours=5)).isoformat()}
     first = read(run, [0] * 30, **ahead)
-    assert (first.new, len(first.remarks)) == (30, 1)
-    assert first.remarks[0].startswith("30 labels with a time in the future")
+    assert (first["new"], len(first["remarks"])) == (30, 1)
+    assert first["remarks"][0].startswith("30 labels with a time in the future")
     corrections = read(run, ONES, **dated(20))
-    assert (corrections.changed, corrections.older) == (30, 0)
-    assert corrections.remarks
+    assert corrections.pop("remarks")
+    assert corrections == {"changed": 30}
     assert corrected(run).labels_alone.mean == pytest.approx(1)
-    assert read(run, [0] * 30, **ahead).older == 30  # the same file again changes nothing
+    assert read(run, [0] * 30, **ahead)["older"] == 30  # the same file again changes nothing
     assert corrected(run).labels_alone.mean == pytest.approx(1)
 
 
@@ -527,12 +535,12 @@ def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun)
     run = judged_run()
     emptied = NONE[:25] + ONES[25:]
     for humans, annotator, counts in (
-        (ONES, "ann", LabelsRead(new=30)),
-        (emptied, "bob", LabelsRead(new=5, unlabelled=25)),
-        (emptied, "ann", LabelsRead(withdrawn=25, known=5)),
-        (emptied, "ann", LabelsRead(known=5, unlabelled=25)),
-        (ONES, "ann", LabelsRead(new=25, known=5)),
-        ([*NONE[1:], "?"], "ann", LabelsRead(withdrawn=30)),
+        (ONES, "ann", {"new": 30}),
+        (emptied, "bob", {"new": 5, "unlabelled": 25}),
+        (emptied, "ann", {"withdrawn": 25, "known": 5}),
+        (emptied, "ann", {"known": 5, "unlabelled": 25}),
+        (ONES, "ann", {"new": 25, "known": 5}),
+        ([*NONE[1:], "?"], "ann", {"withdrawn": 30}),
     ):
         assert read(run, humans, annotator) == counts
     assert labels(run).annotators == {"bob": 5}
@@ -550,12 +558,12 @@ def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun)
         "annotator": "ann",
         "when": (datetime.now(UTC) + timedelta(hours=1)).isoformat(),
     }
-    assert read(run, ONES[:7], first=8, **page).new == 5
-    assert read(run, NONE[:20] + ONES[20:], "ann") == LabelsRead(new=10, unlabelled=20)
-    assert read(run, [*NONE[1:], 1], "ann", draw=None).withdrawn == 0
+    assert read(run, ONES[:7], first=8, **page)["new"] == 5
+    assert read(run, NONE[:20] + ONES[20:], "ann") == {"new": 10, "unlabelled": 20}
+    assert "withdrawn" not in read(run, [*NONE[1:], 1], "ann", draw=None)
     ahead = ("1 label with a time in the future, or in place of one: the order of reading decides",)
-    assert read(run, [0], first=20, **page) == LabelsRead(changed=1, remarks=ahead)
-    assert read(run, NONE[:21] + ONES[21:], "ann") == LabelsRead(known=9, unlabelled=21)
+    assert read(run, [0], first=20, **page) == {"changed": 1, "remarks": ahead}
+    assert read(run, NONE[:21] + ONES[21:], "ann") == {"known": 9, "unlabelled": 21}
     assert labels(run).annotators == {"ann": 25}
 
 
@@ -565,12 +573,12 @@ def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun) 
     run = judged_run()
     other = judged_run("other")
     assert [read(run, [1], **monday), read(run, [None], **tuesday)] == [
-        LabelsRead(new=1),
-        LabelsRead(withdrawn=1),
+        {"new": 1},
+        {"withdrawn": 1},
     ]
     assert [read(other, [None], **tuesday), read(other, [1], **monday)] == [
-        LabelsRead(unlabelled=1),
-        LabelsRead(),
+        {"unlabelled": 1},
+        {},
     ]
     assert [each.labels for each in (run, other)] == [None, None]
 
@@ -580,13 +588,13 @@ def test_a_sheet_without_names_is_refused(judged_run: JudgedRun, tmp_path: Path)
     with pytest.raises(InputError, match=r"(?s)sheet\.jsonl does not .*column annotator"):
         read(run, ONES[:12])
     assert not stored_labels(run.directory)
-    assert read(run, ZEROS[:12], "Dr. Weiß") == LabelsRead(new=12)
+    assert read(run, ZEROS[:12], "Dr. Weiß") == {"new": 12}
     with pytest.raises(InputError, match=r"annotator, .*Dr\. Weiß labelled"):
         read(run, ONES[:12])
     # A single name in a sheet applies to all its rows.
     first, *rows = [{**row, "human": 1} for row in drawn_rows(run, 12)]
     sheet = written(tmp_path / "named.jsonl", {**first, "annotator": "bob"}, *rows)
-    assert (run.read_labels(sheet), labels(run).annotators["bob"]) == (LabelsRead(new=12), 12)
+    assert (effects(run, sheet), labels(run).annotators["bob"]) == ({"new": 12}, 12)
 
 
 def test_a_login_name_is_marked_as_one_that_nobody_gave(
@@ -629,9 +637,9 @@ def test_a_damaged_text_is_a_remark_and_its_label_counts(
     rows[1]["text"] = rows[1]["text"].replace("a", "\ufffd")
     rows[2]["text"] = f" {rows[2]['text']}\n"
     sheet = written(tmp_path / "s.jsonl", *rows)
-    read = run.read_labels(sheet, "ann")
-    assert read._replace(remarks=()) == LabelsRead(new=5)
-    [remark] = read.remarks
+    found = effects(run, sheet, "ann")
+    [remark] = found.pop("remarks")
+    assert found == {"new": 5}
     assert "1 row " in remark
     assert f"{sheet}:2" in remark
 
@@ -659,8 +667,8 @@ def test_names_that_look_the_same_are_one_annotator(judged_run: JudgedRun, name:
     from one sheet, and she contradicted herself.
     """
     run = label(judged_run(), lambda _: 1, 12, "Ann")
-    assert read(run, ONES[:12], annotator=name) == LabelsRead(known=12)
-    assert read(run, ONES[:1], name).new == 0
+    assert read(run, ONES[:12], annotator=name) == {"known": 12}
+    assert "new" not in read(run, ONES[:1], name)
     rows = stored_labels(run.directory)
     append_labels(run.directory, [row.model_copy(update={"annotator": name}) for row in rows])
     found = labels(run)
@@ -693,11 +701,11 @@ def test_names_that_look_alike_are_named_in_a_remark(judged_run: JudgedRun) -> N
 def test_answers_with_identical_times_are_named_in_a_remark(judged_run: JudgedRun) -> None:
     """Bob sends Ann's file under his name. Sheets have no times, and other times are no copy."""
     run = judged_run()
-    assert read(run, ONES[:12], **dated(19, "ann")).remarks == ()
-    [remark] = read(run, ONES[:12], **dated(19, "bob")).remarks
+    assert "remarks" not in read(run, ONES[:12], **dated(19, "ann"))
+    [remark] = read(run, ONES[:12], **dated(19, "bob"))["remarks"]
     assert all(word in remark for word in ("ann and bob", "12 answers", "identical times"))
-    assert read(run, ONES[:12], **dated(20, "cy")).remarks == ()
-    assert read(run, ONES[:12], "dora").remarks == ()
+    assert "remarks" not in read(run, ONES[:12], **dated(20, "cy"))
+    assert "remarks" not in read(run, ONES[:12], "dora")
 
 
 def test_at_most_five_pairs_of_annotators_are_printed(judged_run: JudgedRun) -> None:
@@ -737,7 +745,6 @@ def test_a_mean_that_labels_cannot_correct_says_why(
         scripted_run("beyond", rows, {"Fact 3.": "no answer"}, metrics=[METRIC]), lambda _: 1
     )
     expect(corrected(beyond), mean=None, remark="too many of its samples failed")
-    assert replace(failing, so_far=RowsSoFar(sizes={})).labels is None
 
 
 def test_a_label_of_0_counts_where_no_is_good(scripted_run: ScriptedRun) -> None:
@@ -860,7 +867,6 @@ def test_verify_detects_changes_of_labels_it_has_verified(judged_run: JudgedRun)
     assert (second.result, second.labels.current.rows) == ("bit-identical", 30)
     assert second.labels.verified.rows == 20
     assert re.search("10 rows added .*20", lines(second))
-    third = last_verification(run.directory).labels  # type: ignore[union-attr]
     rows = stored_labels(run.directory)
     flipped = [row.model_copy(update={"human": 1}) for row in rows]
     for forged in (
@@ -875,7 +881,7 @@ def test_verify_detects_changes_of_labels_it_has_verified(judged_run: JudgedRun)
         assert f"{LABELS} was changed (differs from the 30 rows" in lines(found)
         assert "labels: altered" in lines(found)
     (run.directory / LABELS).write_text("no labels\n")
-    assert run.verify(engine=engine).labels.verified == third
+    assert run.verify(engine=engine).labels.verified == second.labels.current
     rewritten(run, rows)
     assert run.verify(engine=engine).result == "bit-identical"
 
@@ -901,7 +907,7 @@ def test_every_view_warns_of_labels_that_were_altered_since_the_verification(
         labels = run.labels
         assert labels is not None
         assert "20 rows" in str(labels.altered)
-        assert f"warning: {labels.altered}" in label_remarks(labels)
+        assert f"warning: {labels.altered}" in printed_summary(run)
         page = run.report().read_text()
         assert LABELS in page
         assert "was altered" in page

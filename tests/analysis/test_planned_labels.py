@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import printed_lines
+from command_line import printed_lines, refused
+from human_labels import draw, fill_sheet
 
 from localjudge import DataError, Run
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import DrawingOptions, draw_statements
-from localjudge.labels.label_sheet import write_sheet
+from localjudge.labels.drawing import draw_statements
 from localjudge.labels.labelled_units import label_units
-from localjudge.labels.labelling import Labelling
 from localjudge.labels.matched_labels import labelled_drawings
-from localjudge.labels.read_labels import read_all_labels
 from localjudge.labels.units import unit_frames
 from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.stats.corrected import prediction_powered
@@ -31,6 +29,7 @@ from tests.analysis.conftest import (
     label,
     label_words,
     labels_of,
+    read_together,
     written,
 )
 from tests.analysis.labelled_runs import METRIC
@@ -46,8 +45,7 @@ def sheet(
     run: Run, count: int, say: Say = label_words, annotator: str = "ann"
 ) -> list[dict[str, Any]]:
     """Return the rows of a sheet of the next statements with labels."""
-    rows = Labelling(run, annotator, DrawingOptions(sample=count)).rows_to_send()
-    return [{**row, "human": say(row["text"]), "source_text": None} for row in rows]
+    return fill_sheet(draw(run, annotator, count), say)
 
 
 def read(run: Run, path: Path, rows: list[dict[str, Any]]) -> CorrectedMean:
@@ -107,7 +105,7 @@ def test_parts_of_a_sheet_read_in_one_command_are_one_plan(
             for n, row in enumerate(rows)
         ]
         files.append(written(tmp_path / f"part-{place}.jsonl", *half))
-    assert [counts.new for counts in read_all_labels(run, files)] == [25, 25]
+    assert [counts["new"] for counts in read_together(run, files)] == [25, 25]
     mean = corrected(run)
     assert (mean.labels, mean.is_planned) == (50, True)
     whole = read(judged_run("whole", samples=60), tmp_path, rows)
@@ -131,7 +129,7 @@ def test_two_annotators_of_one_whole_sheet_are_one_plan(
         written(tmp_path / f"{name}.jsonl", *({**row, "annotator": name} for row in rows))
         for name in ("ann", "bob")
     ]
-    read_all_labels(run, files)
+    read_together(run, files)
     expect(corrected(run), labels=50, is_planned=True)
     assert labels_of(run).annotators == {"ann": 50, "bob": 50}
 
@@ -142,8 +140,8 @@ def test_a_refused_file_stores_no_label_of_the_others(
     run = judged_run(samples=60)
     good = written(tmp_path / "good.jsonl", *sheet(run, 50))
     bad = written(tmp_path / "bad.jsonl", *[{**row, "human": 7} for row in sheet(run, 50)])
-    with pytest.raises(DataError, match="cannot be used"):
-        read_all_labels(run, [good, bad], "ann")
+    message = refused("label", run, "--read", good, "--read", bad, "--annotator", "ann")
+    assert "cannot be used" in message
     assert stored_labels(run.directory) == []
 
 
@@ -222,7 +220,7 @@ def test_written_sheets_say_how_many_statements_they_have(
 ) -> None:
     run = judged_run()
     path = tmp_path / f"sheet{ending}"
-    write_sheet(path, Labelling(run, "ann", DrawingOptions(sample=12)).rows_to_send())
+    run.label(path, sample=12, annotator="ann")
     text = path.read_text(encoding="utf-8-sig")
     assert "planned" in text
     if ending == ".jsonl":
@@ -303,8 +301,8 @@ def test_a_sheet_read_together_with_a_run_is_no_plan(
     sources = [whole, other.directory]
     if is_first:
         sources.reverse()
-    counts = read_all_labels(run, sources, "ann")
-    assert sorted(each.new for each in counts) == [3, 50]
+    counts = read_together(run, sources, "ann")
+    assert sorted(each["new"] for each in counts) == [3, 50]
     expect(corrected(run), labels=50, is_planned=False)
 
 
@@ -316,8 +314,7 @@ def test_a_file_follows_the_spelling_and_times_of_files_read_before_it(
     for name in ("Ann", "ann"):
         rows = [{**row, "annotator": name} for row in sheet(run, 50)]
         files.append(written(tmp_path / f"by-{name}.jsonl", *rows))
-    counts = read_all_labels(run, files)
-    assert [(each.new, each.known) for each in counts] == [(50, 0), (0, 50)]
+    assert read_together(run, files) == [{"new": 50}, {"known": 50}]
     stored = stored_labels(run.directory)
     assert len(stored) == 50
     assert {row.annotator for row in stored} == {"Ann"}

@@ -2,10 +2,9 @@ import json
 from pathlib import Path
 
 import pytest
+from human_labels import answer_all, draw
 
 import localjudge
-from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.labelling import Labelling
 from localjudge.run_directory.calibration import calibration_file
 from tests.cli.conftest import DEMO, Call, write_rows
 
@@ -123,10 +122,7 @@ def test_judges_of_runs_are_ranked_in_a_table(call: Call) -> None:
     for name, script in scripts.items():
         engine = localjudge.ScriptedEngine(script)
         run = localjudge.evaluate(rows, metrics=["faithfulness"], out=name, engine=engine)
-    labelling = Labelling(run, options=DrawingOptions(sample=48))
-    while labelling.rows:
-        row = labelling.rows[0]
-        labelling.answer(1 if int(row["sample_id"][1:]) % 2 else 0)
+    answer_all(draw(run), lambda text: int(text.removesuffix(".").split()[-1]) % 2)
     code, output, errors = call("calibrate", "turns", "knows", "--require", "means")
     assert code == 0, "one of them is recommended"
     shown = output.split("\n")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from human_labels import second_opinion
+from human_labels import answer_all, second_opinion
 
 from localjudge import Run
 from localjudge.run_directory.label_rows import stored_labels
@@ -422,9 +422,8 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(
     assert {(row.annotator, row.way) for row in rows_kept} == {("ann", "terminal")}
     # 1 was undone and its statement postponed, so 0 labels the next one.
     assert rows_kept[3].key == rows_kept[4].key != rows_kept[5].key
-    with second_opinion(Run.open(Path("run")), "bob", sample=6) as bob:
-        while bob.rows:
-            bob.answer(1)
+    with second_opinion(Run.open(Path("run")), "bob", 6) as bob:
+        answer_all(bob)
     with in_a_terminal("label", "run", "--disputed", "--annotator", "carol") as (
         process,
         controller,

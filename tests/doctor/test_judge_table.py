@@ -4,12 +4,11 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from human_labels import answer_all, draw
 
 import localjudge
 from localjudge import DataError, Run, ScriptedEngine
-from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.judge_figures import label_savings
-from localjudge.labels.labelling import Labelling
 from localjudge.report.judge_views import calibrations_view
 from localjudge.run_directory.calibration import Calibration, calibration_file
 from localjudge.run_directory.label_rows import append_labels, stored_labels
@@ -65,10 +64,7 @@ def judged(out: str, noise: float, *, metrics: Any = METRICS, script: Any = None
 def label(
     run: Run, count: int = 1_000, annotator: str = "ann", says: Any = human, **options: Any
 ) -> None:
-    labelling = Labelling(run, annotator, DrawingOptions(sample=count, **options))
-    while labelling.rows:
-        row = labelling.rows[0]
-        labelling.answer(says(row["text"]))
+    answer_all(draw(run, annotator, count, **options), says)
 
 
 def measured(*runs: Run) -> list[Calibration]:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from human_labels import answer_all, draw_disputed
 
 from localjudge import InputError, Run, ScriptedEngine, evaluate
-from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.labelling import Labelling
 from localjudge.report.verification_views import verification_view
 from localjudge.run_directory.label_rows import append_labels, label_file
 from localjudge.types import Language
@@ -78,9 +77,7 @@ def test_a_certificate_names_result_inputs_labels_and_commands(run: Run, text: T
 def test_a_certificate_names_who_settled_disputes(run: Run, text: Text) -> None:
     """Bo contradicts ann's 40 labels, and carol settles all."""
     label(run, lambda words: 1 - label_words(words), n=40, annotator="bo", again=True)
-    adjudication = Labelling(run, "carol", DrawingOptions(disputed=True))
-    while adjudication.rows:
-        adjudication.answer(1)
+    answer_all(draw_disputed(run))
     page = text(run)
     assert "40 statements with several labels: 0 % agreement" in page
     assert re.search(r"; 40 of 40 disputed statements .*\(carol\)", page)

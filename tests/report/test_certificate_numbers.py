@@ -13,11 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from human_labels import second_opinion
+from human_labels import answer_all, draw, draw_disputed, fill_sheet, second_opinion
 
 from localjudge import Run, ScriptedEngine
-from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.labelling import Labelling
 from tests.analysis.conftest import written
 from tests.conftest import ScriptedRun
 from tests.report.conftest import PageReader
@@ -74,21 +72,20 @@ def judged(scripted_run: ScriptedRun) -> tuple[Run, dict[str, float]]:
     return scripted_run("run", rows, script, metrics=["faithfulness"], threshold=0.45), script
 
 
+def contradict_every_fifth(text: str) -> int:
+    label = truth(text)
+    if int(text.split()[1]) % 5 == 0:
+        return 1 - label
+    return label
+
+
 def label_run(run: Run, folder: Path) -> None:
     """Ann labels a planned sheet of 75, Bo contradicts every fifth label, Carol settles these."""
-    rows = Labelling(run, "ann", DrawingOptions(sample=75, by="unit")).rows_to_send()
-    sheet = [{**row, "human": truth(row["text"]), "source_text": None} for row in rows]
+    sheet = fill_sheet(draw(run, "ann", 75, by="unit"), truth)
     run.read_labels(written(folder / "ann.jsonl", *sheet), "ann")
-    with second_opinion(run, "bo", sample=75, by="unit") as again:
-        while again.rows:
-            text = again.rows[0]["text"]
-            label = truth(text)
-            if int(text.split()[1]) % 5 == 0:
-                label = 1 - label
-            again.answer(label)  # type: ignore[arg-type]
-    settling = Labelling(run, "carol", DrawingOptions(disputed=True))
-    while settling.rows:
-        settling.answer(truth(settling.rows[0]["text"]))  # type: ignore[arg-type]
+    with second_opinion(run, "bo", 75, by="unit") as again:
+        answer_all(again, contradict_every_fifth)
+    answer_all(draw_disputed(run), truth)
 
 
 def read_rows(run: Run, name: str) -> list[Row]:

@@ -9,12 +9,9 @@ from typing import Any, get_args
 
 import pytest
 from command_line import printed
+from human_labels import answer_all, draw, of_both
 
 from localjudge import InputError, RunPair, ScriptedEngine, evaluate_pair
-from localjudge.analysis.compare import join_statements
-from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.labelling import Labelling
-from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.types import Language
 from tests.report.conftest import HOSTILE, PageReader
@@ -50,11 +47,9 @@ def sha256(file: Path) -> str:
 
 
 def label(pair: RunPair, count: int = 1_000) -> None:
-    source = join_statements(ComparisonDirectory.open(pair.directory))
-    labelling = Labelling(source, "ann", DrawingOptions(sample=count))
-    for _ in range(len(labelling.rows)):
-        is_right = labelling.rows[0]["text"].startswith("Right")
-        labelling.answer(1 if is_right else 0)
+    answer_all(
+        draw(of_both(pair.directory), count=count), lambda words: int(words.startswith("Right"))
+    )
 
 
 @pytest.fixture
@@ -129,9 +124,7 @@ def test_labels_have_a_box_for_each_of_their_files(pair: RunPair, text: Text) ->
     assert pair.verify(engine=engine())
     assert "Labels: 30 of 30 rows of labels.jsonl" in text(pair)
     label(pair, 40)
-    labelling = Labelling(pair.run, "ann", DrawingOptions(sample=5))
-    for _ in range(5):
-        labelling.answer(1)
+    answer_all(draw(pair.run, count=5))
     page = text(pair)
     assert re.search("Labels: 30 of 40 rows of labels.jsonl .* 10 rows were added since", page)
     assert "Labels: 5 rows in new/labels.jsonl, not verified" in page
@@ -147,9 +140,7 @@ def test_report_that_is_older_than_labels_is_no_alteration(
     if source == "joint":
         label(pair, 40)
     else:
-        labelling = Labelling(getattr(pair, source), "ann", DrawingOptions(sample=5))
-        for _ in range(5):
-            labelling.answer(1)
+        answer_all(draw(getattr(pair, source), count=5))
     assert pair.certificate(pair.directory.parent / "page.html").problems == ()
     note = pair.verify(engine=engine()).run.report.note
     assert "older than the labels" in note
@@ -192,9 +183,7 @@ def test_question_marks_in_a_sheet_are_answers(pair: RunPair, text: Text, tmp_pa
         read = pair.read_labels(file)
         assert (read.new, read.known) == expected
         assert (read.undecidable, read.unlabelled) == (3, 2)
-    source = join_statements(ComparisonDirectory.open(pair.directory))
-    again = Labelling(source, "ann", DrawingOptions(sample=30))
-    assert len(again.rows) == 2
+    assert len(draw(of_both(pair.directory), count=30).rows) == 2
     assert "3 statements that could not be decided (?)" in text(pair)
     rows[0]["human"] = 1
     file.write_text("\n".join(map(json.dumps, rows)))
@@ -361,9 +350,7 @@ def test_undecided_difference_says_why_labels_do_not_decide(pair: RunPair, text:
 
 
 def test_labels_of_one_system_are_named_so(pair: RunPair, text: Text) -> None:
-    labelling = Labelling(pair.run.directory, "ann", DrawingOptions(sample=20))
-    for _ in range(len(labelling.rows)):
-        labelling.answer(1)
+    answer_all(draw(pair.run, count=20))
     page = text(pair)
     assert "is not decided." in page
     assert "one of the two systems" in page
