@@ -18,7 +18,6 @@ import localjudge
 from localjudge import Run, ScriptedEngine
 from localjudge.judging.settings import SETTINGS
 from localjudge.metrics import catalog
-from localjudge.run_directory import run_record
 
 ROW = {"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red."}
 
@@ -104,9 +103,9 @@ def test_the_example_gates_of_help_are_valid(tmp_path: Path) -> None:
 
 
 def test_runs_of_one_directory_are_equal(tmp_path: Path) -> None:
-    """`localjudge.Run` and `record.run.Run`, also in sets."""
+    """Also in sets."""
     run = evaluated(tmp_path / "a", metrics=["context_recall"])
-    same = run_record.RunRecord.open(tmp_path / "a")
+    same = Run.open(tmp_path / "a")
     assert (run == same, same == run, len({run, same})) == (True, True, 1)
     other = evaluated(tmp_path / "b", metrics=["context_recall"])
     assert run != other

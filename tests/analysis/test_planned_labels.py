@@ -18,7 +18,7 @@ from localjudge.labels.drawing import draw_statements
 from localjudge.labels.labelled_units import label_units
 from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.units import unit_frames
-from localjudge.run_directory.label_rows import planned_statements, stored_labels
+from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.stats.corrected import prediction_powered
 from localjudge.stats.interval import mean_interval
 from tests.analysis.conftest import (
@@ -205,13 +205,14 @@ def test_changed_rows_of_the_first_reading_are_no_plan(
     judged_run: JudgedRun, tmp_path: Path
 ) -> None:
     run = judged_run(samples=60)
-    read(run, tmp_path, sheet(run, 50))
+    assert read(run, tmp_path, sheet(run, 50)).is_planned
     rows = stored_labels(run.directory)
-    assert len(planned_statements(rows)) == 50
     first, *others = rows
     unplanned = [row.model_copy(update={"planned": None}) for row in rows]
     for changed in (others, [first.model_copy(update={"planned": 49}), *others], unplanned):
-        assert planned_statements(changed) == frozenset()
+        (run.directory / "labels.jsonl").unlink()
+        append_labels(run.directory, changed)
+        assert not corrected(run).is_planned
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])

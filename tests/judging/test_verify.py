@@ -1,3 +1,5 @@
+import hashlib
+import json
 import random
 import sqlite3
 from collections.abc import Mapping
@@ -12,7 +14,6 @@ import pytest
 import localjudge
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.progress import Progress
-from localjudge.run_directory.files import last_verification
 from localjudge.run_directory.request_keys import RequestKeys
 from localjudge.types import VerdictRequest
 from tests.conftest import OneJudge, ScriptedRun
@@ -160,26 +161,19 @@ def test_verify_changes_no_run_file_and_stores_its_result(run: Run) -> None:
         Run.open(run.directory).verify()
 
 
-def test_a_verification_is_readable_until_the_run_changes(run: Run) -> None:
-    assert last_verification(run.directory) is None
+def test_a_verification_is_stored_with_the_checksum_of_the_manifest(run: Run) -> None:
+    file = run.directory / "verification.json"
+    assert not file.exists()
     run.verify(engine=same(), sample=2)
-    drawn = last_verification(run.directory)
-    assert drawn is not None
-    assert (drawn.result, drawn.asked_again, drawn.stored, drawn.is_about(run.directory)) == (
-        "bit-identical",
-        2,
-        5,
-        True,
-    )
-    assert datetime.fromisoformat(drawn.when).tzinfo == UTC
-    assert (run.directory / "verification.json").stat().st_mode & 0o777 == 0o600
+    drawn = json.loads(file.read_text())
+    assert (drawn["result"], drawn["asked_again"], drawn["stored"]) == ("bit-identical", 2, 5)
+    assert datetime.fromisoformat(drawn["when"]).tzinfo == UTC
+    assert file.stat().st_mode & 0o777 == 0o600
+    manifest = (run.directory / "manifest.json").read_bytes()
+    assert drawn["manifest_sha256"] == hashlib.sha256(manifest).hexdigest()
     run.verify(engine=moved({"One.": 0.1}))
-    whole = last_verification(run.directory)
-    assert whole is not None
-    assert (whole.result, whole.asked_again) == ("different", 5)
-    manifest = run.directory / "manifest.json"
-    manifest.write_text(f"{manifest.read_text()}\n")
-    assert not whole.is_about(run.directory)
+    whole = json.loads(file.read_text())
+    assert (whole["result"], whole["asked_again"]) == ("different", 5)
 
 
 def test_a_read_only_run_can_be_verified(run: Run) -> None:
@@ -194,7 +188,7 @@ def test_a_read_only_run_can_be_verified(run: Run) -> None:
 def test_an_invalid_verification_file_is_refused(run: Run) -> None:
     (run.directory / "verification.json").write_text('{"result": "perfect"}')
     with pytest.raises(RunDirectoryError, match=r"verification\.json cannot be read"):
-        last_verification(run.directory)
+        run.report()
 
 
 def test_the_ingredient_that_changed_is_named(run: Run) -> None:

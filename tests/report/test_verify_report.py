@@ -9,7 +9,6 @@ import pytest
 
 from localjudge import Run
 from localjudge.report.verification_views import verification_view
-from localjudge.run_directory.files import last_verification
 from tests.analysis.conftest import label, text
 from tests.analysis.labelled_runs import METRIC, make_run, same_judge
 from tests.conftest import ScriptedRun
@@ -62,7 +61,7 @@ def test_verify_rebuilds_a_report_with_baseline_gates_and_title(
         assert str(before.directory.parent) not in path.read_text()
         assert run.verify(engine=same_judge(run)).result == "bit-identical"
         assert report_of(run).note == AS_IT_IS
-    assert last_verification(run.directory) is not None
+    assert (run.directory / "verification.json").exists()
 
 
 def test_verify_rebuilds_a_report_with_corrected_slices(scripted_run: ScriptedRun) -> None:
