@@ -1,5 +1,4 @@
 import csv
-import hashlib
 import json
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from localjudge import DataError, ScriptedEngine, calibrate, evaluate
 from localjudge.dataset.sources import Source
-from localjudge.labels.labelled_texts import hash_content, read_labelled_texts
+from localjudge.labels.labelled_texts import read_labelled_texts
 from tests.analysis.conftest import JudgedRun, label, written
 
 STATEMENT: dict[str, Any] = {"context": "It rained all day.", "statement": "It rained.", "label": 1}
@@ -32,11 +31,9 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "labels.jsonl"
 
 
-def test_a_statement_keeps_its_other_columns_and_the_file_its_checksum(file: Path) -> None:
+def test_a_statement_keeps_its_other_columns(file: Path) -> None:
     [row], unlabelled = read_file(written(file, {**STATEMENT, "doc": "x"}))
     assert (row.shape, unlabelled) == ("attribution", 0)
-    with closing(Source(str(file))) as source:
-        assert hash_content(source) == hashlib.sha256(file.read_bytes()).hexdigest()
     assert (row.statement, row.texts) == ("It rained.", ("It rained all day.",))
     assert (row.labels, row.columns["doc"]) == ((1,), "x")
 

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import random
 import stat
@@ -73,6 +74,8 @@ def test_figures_by_hand() -> None:
         calibration.labels.positives,
         calibration.labels.clusters,
     ) == (40, 20, 20)
+    file = Path(calibration.labels.file)
+    assert calibration.labels.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
     plain = calibration.at_one_half
     held_out = calibration.held_out
     assert plain["balanced_accuracy"].value == 0.5
