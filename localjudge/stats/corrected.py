@@ -350,15 +350,14 @@ def strata_by_score(scores: Floats, strata: int = STRATA) -> Indices:
     return np.unique(numbers, return_inverse=True)[1].reshape(-1)
 
 
-def uncertainty(p_yes: Floats) -> Floats:
-    """Return sqrt(p (1 - p)), with p moved from `p_yes` towards 1/2."""
-    p = p_yes + _DOUBT * (0.5 - p_yes)
-    return np.sqrt(p * (1 - p))
-
-
 def drawing_sizes(weights: Floats, p_yes: Floats) -> Floats:
-    """Return the sizes of units (units,) in a drawing: weight times uncertainty."""
-    return weights * uncertainty(p_yes)
+    """Return the sizes of units (units,) in a drawing: weight times uncertainty.
+
+    The uncertainty is sqrt(p (1 - p)), with p moved from `p_yes` towards 1/2.
+    """
+    p = p_yes + _DOUBT * (0.5 - p_yes)
+    sizes: Floats = weights * np.sqrt(p * (1 - p))
+    return sizes
 
 
 def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> tuple[Indices, Indices]:

@@ -33,11 +33,11 @@ from localjudge.labels.labelled_texts import read_labelled_texts
 from localjudge.stats.corrected import (
     JudgedUnits,
     draw,
+    drawing_sizes,
     inclusion_probabilities,
     labels_alone,
     prediction_powered,
     strata_by_score,
-    uncertainty,
 )
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Floats, Indices, mean_interval
@@ -295,7 +295,7 @@ class SimulatedRun(NamedTuple):
 
     @property
     def shares(self) -> Floats:
-        return self.weights * uncertainty(self.p_yes)
+        return drawing_sizes(self.weights, self.p_yes)
 
     def draw(self, labels: int, generator: np.random.Generator) -> Drawing:
         return draw(
@@ -379,7 +379,7 @@ def _limits_in_slices(
     p_yes, human = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("p_yes", "human")
     )
-    sizes = weights * uncertainty(p_yes)
+    sizes = drawing_sizes(weights, p_yes)
     strata = strata_by_score(p_yes, _STRATA)
     if by:
         sizes = sizes / np.bincount(slices, sizes)[slices]

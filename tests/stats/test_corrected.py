@@ -17,12 +17,12 @@ from localjudge.stats.corrected import (
     corrected_change,
     corrected_difference,
     draw,
+    drawing_sizes,
     inclusion_probabilities,
     labels_alone,
     labels_saved,
     prediction_powered,
     strata_by_score,
-    uncertainty,
 )
 from localjudge.stats.interval import Mean
 from localjudge.stats.paired import labels_needed
@@ -380,9 +380,8 @@ def test_strata_have_equal_sizes_and_keep_equal_scores_together() -> None:
 
 def test_certain_verdicts_are_shrunk_towards_one_half() -> None:
     """A tenth of the way to 1/2: p of 1 counts as .95, so sqrt(.95 .05) = .218."""
-    assert uncertainty(np.array([0.0, 0.5, 1.0])) == pytest.approx(
-        [0.217945, 0.5, 0.217945], abs=1e-6
-    )
+    sizes = drawing_sizes(np.array([1.0, 1.0, 2.0]), np.array([0.0, 0.5, 1.0]))
+    assert sizes == pytest.approx([0.217945, 0.5, 2 * 0.217945], abs=1e-6)
 
 
 class JudgedPool(NamedTuple):
@@ -424,7 +423,7 @@ def judged_units(
     p_yes = pool.p_yes[chosen]
     weights = 1 / (sizes[sample] * len(sizes))
     if drawn is None:
-        shares = weights * uncertainty(p_yes)
+        shares = drawing_sizes(weights, p_yes)
         seed = int(generator.integers(2**31))
         taken, turns = draw(shares, strata_by_score(p_yes, 10), labels, seed)
         drawn = np.zeros(len(human))
