@@ -691,8 +691,8 @@ def test_names_that_look_alike_are_named_in_a_remark(judged_run: JudgedRun) -> N
     """The second name begins with a Cyrillic letter."""
     run = label(judged_run(), lambda _: 1, 12, "Ann")
     taken = read(run, ONES[:12], annotator="\u0410nn")
-    assert taken.new == 12
-    [remark] = taken.remarks
+    assert taken["new"] == 12
+    [remark] = taken["remarks"]
     assert "look alike" in remark
     assert "\\u0410nn" in remark
     assert len(labels(run).annotators) == 2
