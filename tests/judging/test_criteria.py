@@ -74,7 +74,7 @@ def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:
         ROWS, out=tmp_path, engine=ScriptedEngine({}, default=0.5), metrics=[TONE]
     )
     assert rubric_run.summary.verdicts == Run.open(tmp_path).summary.verdicts
-    assert "may be guessing" not in printed_summary(rubric_run, "--metric", "tone")
+    assert "may be guessing" not in printed_summary(rubric_run, "--metrics", "tone")
 
 
 def test_criteria_are_signed_and_stored_in_the_run(tmp_path: Path) -> None:
