@@ -75,26 +75,6 @@ def read(
                 yield row
 
 
-def preview_columns(files: Sequence[str]) -> dict[str, list[str]]:
-    """Return the columns in order of appearance, each with its texts in the first rows of a file.
-
-    Empty values are left out. Raises DataError for a file that cannot be read.
-    """
-    columns: dict[str, list[str]] = {}
-    for file in files:
-        with closing(Source(file)) as source:
-            for row in islice(read(source, {}), _PREVIEWED):
-                if isinstance(row, RawRow):
-                    for name, value in row.values.items():
-                        texts = columns.setdefault(name, [])
-                        if value is None:
-                            continue
-                        text = " ".join(str(value).split())
-                        if text:
-                            texts.append(text)
-    return columns
-
-
 def _read_source(
     source: OpenSource, edited: bool, columns: Collection[str]
 ) -> Iterator[RawRow | Problem]:
@@ -248,3 +228,23 @@ def _read_arrow(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
         check_expansion(source, size, batch.get_total_buffer_size() + viewed)
         batch.validate(full=True)  # its offsets come from an untrusted file
         yield batch
+
+
+def preview_columns(files: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns in order of appearance, each with its texts in the first rows of a file.
+
+    Empty values are left out. Raises DataError for a file that cannot be read.
+    """
+    columns: dict[str, list[str]] = {}
+    for file in files:
+        with closing(Source(file)) as source:
+            for row in islice(read(source, {}), _PREVIEWED):
+                if isinstance(row, RawRow):
+                    for name, value in row.values.items():
+                        texts = columns.setdefault(name, [])
+                        if value is None:
+                            continue
+                        text = " ".join(str(value).split())
+                        if text:
+                            texts.append(text)
+    return columns
