@@ -1,4 +1,4 @@
-"""Convert questions of other programs to yes-or-no questions, and their answers back.
+"""Open the judge of another program, and convert its questions to yes-or-no questions and back.
 
     which of these options?     one question per option; each P(yes) is divided by their sum
     which of the levels 0 ...?  one question per level but 0: is it this one or a higher one?
