@@ -263,24 +263,26 @@ def _label_in_terminal(labelling: Labelling) -> None:
         name = option("annotator", "NAME")
         click.echo(printable(f"labels by {labelling.annotator}; to give a name: {name}"), err=True)
     keys = list_keys(has_evidence=labelling.source.has_evidence and not labelling.show_evidence)
-    with _terminal_keys() as pressed:
-        while labelling.rows:
-            show(*row_view(labelling.rows[0], labelling.labelled, labelling.total, keys))
-            if labelling.show_evidence:
-                show(closest_view(labelling.open_evidence()))
-            while (key := next(pressed, "q")) not in keys or key == EVIDENCE_KEY:
-                if key in keys:
+    try:
+        with _terminal_keys() as pressed:
+            while labelling.rows:
+                show(*row_view(labelling.rows[0], labelling.labelled, labelling.total, keys))
+                if labelling.show_evidence:
                     show(closest_view(labelling.open_evidence()))
-                else:
-                    put(f" {keys_line(keys)}\n")
-            put(f" {key} {keys[key]}\n")
-            if key == "q":
-                break
-            if key == "s":
-                labelling.skip()
-            elif key != "u":
-                labelling.answer(_ANSWERS[key])
-            elif not labelling.undo():
-                put(" there is nothing to undo\n")
-    labelling.remember_opened()
+                while (key := next(pressed, "q")) not in keys or key == EVIDENCE_KEY:
+                    if key in keys:
+                        show(closest_view(labelling.open_evidence()))
+                    else:
+                        put(f" {keys_line(keys)}\n")
+                put(f" {key} {keys[key]}\n")
+                if key == "q":
+                    break
+                if key == "s":
+                    labelling.skip()
+                elif key != "u":
+                    labelling.answer(_ANSWERS[key])
+                elif not labelling.undo():
+                    put(" there is nothing to undo\n")
+    finally:
+        labelling.remember_opened()
     show(ended_view(labelling), *_corrected_views(labelling.source))

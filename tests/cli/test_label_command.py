@@ -16,6 +16,7 @@ import pytest
 from human_labels import answer_all, second_opinion
 
 from localjudge import Run
+from localjudge.cli.main import ExitCode
 from localjudge.run_directory.label_rows import stored_labels
 from tests.cli.conftest import Call, write_rows
 from tests.conftest import ScriptedRun
@@ -432,6 +433,23 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(
         os.write(controller, b"10")
         assert "2 of 2 disputed statements settled" in seen(controller, "next: ")
         assert process.wait(timeout=60) == 0
+
+
+@pytest.mark.engine
+def test_evidence_opened_before_an_interrupt_is_remembered(run: Run) -> None:
+    options = ("label", "run", "--sample", "3", "--annotator", "ann")
+    with in_a_terminal(*options) as (process, controller):
+        seen(controller, "q quit")
+        os.write(controller, b"e")
+        seen(controller, "closest sentences by their words")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == ExitCode.GO_ON_LATER
+    with in_a_terminal(*options) as (process, controller):
+        seen(controller, "q quit")
+        os.write(controller, b"1q")
+        assert process.wait(timeout=60) == 0
+    rows = stored_labels(Path("run"))
+    assert [row.evidence_seen for row in rows if row.human is not None] == ["opened"]
 
 
 @pytest.mark.engine
