@@ -193,11 +193,12 @@ def _run_child(
     path = os.pathsep.join(filter(None, sys.path))
     request: str | None = wanted.model_dump_json()
     with subprocess.Popen(
-        [sys.executable, "-P", "-m", __name__],
+        [sys.executable, "-X", "utf8", "-P", "-m", __name__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        encoding="utf-8",
         errors="replace",
         env={**os.environ, "GGML_NO_BACKTRACE": "1", "PYTHONPATH": path},
     ) as child:
