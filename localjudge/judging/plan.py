@@ -39,7 +39,7 @@ RUNS = Path("runs")
 FIRST_RUN = "run"
 """Each run in a folder of `localjudge start` has this name: run, run-2, ..."""
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
-_ENDINGS = re.compile(r"(\.(gz|jsonl|ndjson|json|csv|tsv|parquet))+$", re.IGNORECASE)
+_ENDINGS = re.compile(r"(\.(gz|jsonl|ndjson|json|csv|tsv|parquet|arrow|feather))+$", re.IGNORECASE)
 _DIGITS = 8
 
 
