@@ -2,11 +2,11 @@
 
 pass         every value in the interval meets the gate
 fail         no value does, or more samples failed than allowed
-undecided    too few samples or labels; counts as failed by default, so that small runs cannot pass
+undecided    too few samples or labels: not passed, so that small runs cannot pass
 
-A gate on a difference is also undecided, and failed, if the judges or the questions of paired
-samples differ, unless `allow_different` allows it: the difference would not be an effect of the
-evaluated system.
+A gate on a difference is also undecided if the judges or the questions of paired samples differ:
+the difference would not be an effect of the evaluated system. `localjudge.analysis.check` says what
+is allowed and what undecided gates count as.
 
 Where labels exist, they decide: with too few labels for an interval a gate is undecided, even if
 the judge's interval decides it. The reason says what would decide a gate:

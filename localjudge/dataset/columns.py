@@ -270,7 +270,10 @@ def _means(column: str, field: str, present: Set[str]) -> bool:
     match column.partition(".")[0]:
         case "context":
             golden = "expected_output" in present and "output" not in present
-            return (field == "reference_contexts") == (golden or "retrieval_context" in present)
+            meant = "retrieved_contexts"
+            if golden or "retrieval_context" in present:
+                meant = "reference_contexts"
+            return field == meant
         case "sample_id" | "query_id":
             names = ALIASES["id"]
             return present.isdisjoint(names[: names.index(column)])

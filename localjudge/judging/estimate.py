@@ -33,13 +33,12 @@ from localjudge.progress import count_with_progress
 from localjudge.run_directory.directory import STORE, refuse_unusable
 from localjudge.run_directory.examination import with_examination
 from localjudge.stats.distributions import ratio_interval
+from localjudge.stats.interval import Limits
 from localjudge.types import JudgeCard, Record, VerdictRequest
 
 _MAX_SECONDS = 30.0
 _MAX_ANSWERS = 64
 _PARTS = 10
-
-Limits = tuple[float, float]
 
 
 class Needed(Record):
@@ -67,7 +66,7 @@ class Estimate(Record):
     reused: dict[str, int]
     tokens: int
     seconds: float | None
-    seconds_ci95: Limits | None = None
+    seconds_ci95: Limits = None
     memory_bytes: int
     directory: str
     measured: int = 0
@@ -252,7 +251,7 @@ class _Stopwatch:
     def seconds(self) -> float:
         return self._times[-1] - self._times[0]
 
-    def extrapolate(self, engine: Engine, tokens: int) -> tuple[float, Limits | None]:
+    def extrapolate(self, engine: Engine, tokens: int) -> tuple[float, Limits]:
         """Return the seconds of questions with this many tokens, and their 95 % interval.
 
         The interval is None if only one answer was measured.

@@ -160,7 +160,8 @@ def verify_run(
         drawn = _draw_keys(keys, sample, seed)
         by_name = {metric.name: metric for metric in metrics}
         computed = [by_name.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
-        settings = read_run_settings(run.manifest, **{"threads": None, **how})
+        how.setdefault("threads", None)  # those of this machine, not of the run's
+        settings = read_run_settings(run.manifest, **how)
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
         data_file = None
         if data is not None:

@@ -237,9 +237,8 @@ def _compare(run: RunRecord, path: Path) -> ReportCheck:
     with open_regular(path) as file:
         config = _CONFIG.search(file.read(MAX_OBJECT_BYTES))
     if config is None:
-        inputs = ReportInputs.model_validate(None)
-    else:
-        inputs = ReportInputs.model_validate(decoded_object(config[1], path).get("inputs"))
+        return ReportCheck(problem=INVALID_INPUTS)
+    inputs = ReportInputs.model_validate(decoded_object(config[1], path).get("inputs"))
     baseline: RunRecord | None = None
     if inputs.baseline:
         baseline = as_run(run.directory / inputs.baseline)

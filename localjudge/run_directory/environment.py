@@ -1,7 +1,7 @@
 """The unsigned part of a manifest: everything that cannot change a number.
 
-It has the origin of judge and data, the settings that are used without a judge, the processes that
-worked on the run, and the machine.
+It has the origin of judge and data, the settings, the processes that worked on the run, and the
+machine.
 """
 
 import os

@@ -2,7 +2,7 @@
 
     p = sigmoid(b + sum of w_j x logit(p_j)), with each p_j clipped at 1e-4
 
-Weights come from a calibration, from the user, or from a registered jury. Without them, w_j is
+Weights come from a calibration, an earlier run or a registered jury. Without them, w_j is
 1 / (n x scale_j): the mean of the log odds of n judges, each divided by the judge's scale. The
 scale is the standard deviation of a judge's log odds on the bundled labelled items, so that no
 judge counts more because its probabilities are more extreme. This mean is moderate: its

@@ -76,8 +76,8 @@ _KEYS = TypeAdapter(dict[str, Any])
 class RunRecord(Mapping[str, MetricSummary]):
     """A run: a mapping from metric names to their summaries.
 
-    Scores and verdicts are read on demand. Two runs are equal if directory, summary and manifest
-    are equal. `notes` are messages from the evaluation.
+    Scores and verdicts are read on demand. Two runs are equal if directory, summary, manifest and
+    the rows so far are equal. `notes` are messages from the evaluation.
     """
 
     directory: Path

@@ -73,7 +73,7 @@ def combine(log_odds: Floats, weights: Floats, bias: float) -> Floats:
     return probabilities
 
 
-def held_out(log_odds: Floats, rows: LabelledScores, ridge: float = RIDGE) -> Floats:
+def held_out(log_odds: Floats, rows: LabelledScores) -> Floats:
     """Return the probability of each row (n,) by the weights that were fitted to the other folds.
 
     `rows` has the labels, weights and clusters; its scores are not used. Raises DataError for a
@@ -82,7 +82,7 @@ def held_out(log_odds: Floats, rows: LabelledScores, ridge: float = RIDGE) -> Fl
     labels, _, row_weights = rows.arrays()
     probabilities = np.zeros(len(labels))
     for tested, others in cluster_folds([labels, *log_odds.T, row_weights], rows.clusters):
-        weights, bias = fit(log_odds[others], labels[others], row_weights[others], ridge)
+        weights, bias = fit(log_odds[others], labels[others], row_weights[others])
         probabilities[tested] = combine(log_odds[tested], weights, bias)
     return probabilities
 
