@@ -46,7 +46,6 @@ from localjudge.errors import InputError, MissingRun, UnfinishedRun
 from localjudge.judging.estimate import Estimate, estimate_plan
 from localjudge.judging.pair import PairPlan, estimate_pair, plan_pair
 from localjudge.judging.plan import Plan, plan
-from localjudge.judging.settings import checked
 from localjudge.judging.verify import REPORT
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.drawing import DrawingOptions
@@ -168,19 +167,13 @@ def _print_commands(folder: StartFolder, judge: str | None, metric: str | None) 
 
 def _judge_if_needed(folder: StartFolder) -> int:
     """Estimate, examine an unknown judge, and run. Return the exit code of the run."""
-    answers = folder.answers
-    data = list(folder.data)
-    settings = select_settings(answers)
-    planned: Plan | PairPlan
-    if answers.get("against"):
-        planned = plan_pair(data, answers["metrics"], answers["against"], settings)
-    else:
-        planned = plan(data, answers["metrics"], settings)
+    planned = _plan(folder)
     state = _find_state(folder, planned)
     if state == "finished":
         return ExitCode.DONE
     if state == "other data":
         begin_again(folder)
+        planned = _plan(folder)
     run = ["run", "--config", str(folder.config_file)]
     if state != "unfinished":
         put(f"\n$ {format_step([*run, '--dry-run'])}\n")
@@ -188,8 +181,17 @@ def _judge_if_needed(folder: StartFolder) -> int:
         is_new_judge = estimate.judge.examined == NOT_EXAMINED
         print_total(estimate, is_new_judge=is_new_judge)
         if is_new_judge:
-            run_step(["doctor", "--judge", answers["judge"], "--config", "none"])
+            run_step(["doctor", "--judge", folder.answers["judge"], "--config", "none"])
     return run_step(run)
+
+
+def _plan(folder: StartFolder) -> Plan | PairPlan:
+    answers = folder.answers
+    data = list(folder.data)
+    settings = select_settings(answers)
+    if answers.get("against"):
+        return plan_pair(data, answers["metrics"], answers["against"], settings)
+    return plan(data, answers["metrics"], settings)
 
 
 def _find_state(
@@ -216,8 +218,7 @@ def _find_state(
 
 def _estimate(folder: StartFolder, planned: Plan | PairPlan) -> Estimate:
     """Measure how long judging takes, and print it. Of both columns, return the sum."""
-    answers = folder.answers
-    judge = answers["judge"]
+    judge = folder.answers["judge"]
     if isinstance(planned, PairPlan):
         with cli.progress_shown(quiet=False) as progress:
             estimates = estimate_pair(planned, judge=judge, out=folder.run, progress=progress)
@@ -228,10 +229,7 @@ def _estimate(folder: StartFolder, planned: Plan | PairPlan) -> Estimate:
         verdicts = before.verdicts + after.verdicts
         changes = {"seconds": seconds, "seconds_ci95": None, "verdicts": verdicts}
         return after.model_copy(update=changes)
-    names: Sequence[str] = ("mapping", "language", "reuse")
-    settings = checked({name: answers[name] for name in names if name in answers})
     with cli.progress_shown(quiet=False) as progress:
-        planned = planned._replace(settings=settings)
         estimate = estimate_plan(planned, judge=judge, out=folder.run, progress=progress)
     show(estimate_view(estimate))
     return estimate

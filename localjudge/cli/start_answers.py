@@ -278,7 +278,7 @@ def plan_answers(data: Sequence[str], metrics: object, answers: Mapping[str, Any
 def select_settings(answers: Mapping[str, Any]) -> RunSettings:
     """Return the settings of a run among the stored answers."""
     settings: dict[str, Any] = {}
-    for name in ("mapping", "language"):
+    for name in ("mapping", "language", "reuse"):
         if answers.get(name):
             settings[name] = answers[name]
     return checked(settings)

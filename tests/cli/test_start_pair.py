@@ -207,6 +207,7 @@ def test_changed_data_are_compared_again_with_the_labels_of_the_first_comparison
     code, printed, errors = call("start", "data.csv")
     assert code == 0, errors
     assert read_config("runs/data/localjudge.toml").arguments["against"] == "answer_a"
+    assert "19 in runs/data/run/answer_a" in printed  # by the estimate before the run
     second = ComparisonDirectory.open("runs/data/run-2")
     assert "label runs/data/run-2 --read runs/data/run" in commands_in(printed)
     assert len({row.key for row in stored_labels(second.path)}) == 19
