@@ -29,7 +29,7 @@ fit, fewer letters are read. A text is cut once for the questions and the eviden
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -100,16 +100,12 @@ def select_nearest(
     texts: Sequence[str],
     statement: str,
     letters: int,
-    searched: Iterable[int] | None = None,
 ) -> NearestText:
-    """Return what is read for a statement, out of the texts of the finder.
-
-    `searched` are the numbers of the texts that may be read, by default all.
-    """
+    """Return what is read for a statement, out of the texts of the finder."""
     sentences = finder.sentences
     chosen: list[int] = []
     room = letters
-    for number in _in_order_of_reading(finder, statement, searched):
+    for number in _in_order_of_reading(finder, statement):
         length = len(sentences[number].span.text)
         if number in chosen or (chosen and length > room):
             continue
@@ -131,12 +127,10 @@ def select_nearest(
     return NearestText(tuple(parts))
 
 
-def _in_order_of_reading(
-    finder: Finder, statement: str, searched: Iterable[int] | None
-) -> Iterator[int]:
+def _in_order_of_reading(finder: Finder, statement: str) -> Iterator[int]:
     """Yield the numbers of sentences, the most important first, some of them repeatedly."""
     weights = finder.weights(statement)
-    scores = finder.scores(weights, searched)
+    scores = finder.scores(weights)
     if not scores:
         return
     ranked = _rank(finder, scores, weights)

@@ -25,7 +25,6 @@ from localjudge.types import NoAnswer, Sample, Verdict, VerdictRule
 _FIRST_BLOCK = 16
 _MAX_BLOCK = 256
 _MAX_TIMES = 16
-_HALF = VerdictRule(types.ONE_HALF, 0.0)
 _Item = TypeVar("_Item")
 _Rounds = Generator[list[TaskRef], list[Verdict | NoAnswer] | None, Evaluation]
 """Yields the tasks of each round, receives their verdicts, and returns the evaluation."""
@@ -61,7 +60,7 @@ def evaluate_samples(
     metrics: Sequence[Metric],
     sentences: Sentences,
     ask: Callable[[Sequence[TaskRef]], Sequence[Verdict | NoAnswer]],
-    rule: VerdictRule = _HALF,
+    rule: VerdictRule,
 ) -> list[Evaluation]:
     """Evaluate all metrics on all samples, ordered by sample, then by metric."""
     cut = judged_sentences(sentences)

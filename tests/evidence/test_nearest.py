@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.evidence.finder import Finder
-from localjudge.evidence.nearest import read_nearest, select_nearest
+from localjudge.evidence.nearest import read_nearest
 from localjudge.text import Segmenter
 
 MARK = " ... "
@@ -152,14 +151,6 @@ def test_thai_is_read_in_pieces_that_end_at_white_space() -> None:
     [part] = nearest.parts
     assert 300 < len(part.span.text) <= 600
     assert contexts[1][part.span.start - 1] == " "
-
-
-def test_only_the_named_texts_are_searched() -> None:
-    contexts = ["The Danube is long.", "The Danube rises in the Black Forest."]
-
-    nearest = select_nearest(Finder(contexts, CUT), contexts, "The Danube is long.", 600, [1])
-
-    assert [part.text for part in nearest.parts] == [1]
 
 
 def test_no_text_is_no_text() -> None:

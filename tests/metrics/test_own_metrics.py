@@ -22,10 +22,11 @@ from localjudge.metrics import (
     Verdict,
 )
 from localjudge.text import sentences
-from localjudge.types import NoAnswer
+from localjudge.types import NoAnswer, VerdictRule
 
 UNIT = Unit(kind="sentence", index=0, source="response", span=Span(start=0, end=1, text="a"))
 TASK = Relevance(unit=UNIT, user_input="?")
+RULE = VerdictRule(0.5, 0.0)
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def ask(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
 
 
 def outcome(metric: Judged) -> Outcome:
-    (evaluation,) = evaluate_samples([Sample(id="a")], [metric], sentences, ask)
+    (evaluation,) = evaluate_samples([Sample(id="a")], [metric], sentences, ask, RULE)
     return evaluation.outcome
 
 
@@ -78,12 +79,12 @@ def test_an_exception_fails_the_sample_with_file_and_line() -> None:
         return Scored(value=1)
 
     bad, good = evaluate_samples(
-        [Sample(id="bad"), Sample(id="good")], [Computed(divide)], sentences, ask
+        [Sample(id="bad"), Sample(id="good")], [Computed(divide)], sentences, ask, RULE
     )
     line = divide.__code__.co_firstlineno + 2
     assert isinstance(bad.outcome, Failed)
     assert bad.outcome.reason.startswith("json.decoder.JSONDecodeError: Expecting property name")
-    assert bad.outcome.reason.endswith(f"(test_foreign.py:{line})")
+    assert bad.outcome.reason.endswith(f"(test_own_metrics.py:{line})")
     assert good.outcome == Scored(value=1)
 
 
@@ -101,9 +102,9 @@ def test_an_exception_between_rounds_fails_the_sample() -> None:
         yield [TASK]
         raise LookupError
 
-    (judged,) = evaluate_samples([Sample(id="a")], [Judged(steps)], sentences, ask)
+    (judged,) = evaluate_samples([Sample(id="a")], [Judged(steps)], sentences, ask, RULE)
     assert judged.outcome == Failed(
-        reason=f"LookupError (test_foreign.py:{steps.__code__.co_firstlineno + 2})"
+        reason=f"LookupError (test_own_metrics.py:{steps.__code__.co_firstlineno + 2})"
     )
     assert [verdict.label for verdict in judged.verdicts] == [1]
 
@@ -121,7 +122,7 @@ def raising(error: BaseException, name: str = "own") -> Computed:
         # One line of 300 characters, without the place.
         (
             ValueError("one\n two\x1b[31m\n" + "x" * 1000),
-            r"ValueError: one two.{275}xxx\.\.\. \(test_foreign.py:\d+\)",
+            r"ValueError: one two.{275}xxx\.\.\. \(test_own_metrics.py:\d+\)",
         ),
         # An address in memory differs in every process, and equal inputs must give equal bytes.
         (ValueError(f"no {object()} wanted"), r"ValueError: no <object object> wanted \(.*"),
@@ -183,7 +184,7 @@ def test_a_metric_may_ask_by_a_generator(steps: Callable[[], Any]) -> None:
         return [Verdict(label=1, p_yes=0.9)] * len(tasks)
 
     sample = Sample(id="a", response="a")
-    [evaluation] = evaluate_samples([sample], [Judged(steps)], sentences, answer)
+    [evaluation] = evaluate_samples([sample], [Judged(steps)], sentences, answer, RULE)
     assert len(asked) == 2
     assert isinstance(evaluation.outcome, Scored)
     assert evaluation.outcome.value == 1.0
