@@ -377,9 +377,10 @@ def decide_difference(comparison: RunComparison, name: str) -> Outcome:
     elif quoted.basis == "judge" and catalog.is_judged(name):
         outcome = "judge only"
     elif quoted.excludes_zero and not (change.headline and change.headline.has_gaps):
-        outcome = "worse"
-        if (quoted.low > 0) != catalog.lower_is_better(name):
-            outcome = "better"
+        is_better = quoted.low > 0
+        if catalog.lower_is_better(name):
+            is_better = quoted.low < 0
+        outcome = "better" if is_better else "worse"
     return outcome
 
 

@@ -283,7 +283,7 @@ def find_scales(
     engine: Mapping[str, Any],
     prompts: PromptWriter,
     kind: ScaleKind,
-    open_judge: Callable[[], SingleJudge],
+    reopen: Callable[[], SingleJudge],
     progress: Progress,
 ) -> Mapping[ScaleKind, float]:
     """Return a judge's known scales, including this kind: registered, remembered, or measured now.
@@ -303,7 +303,7 @@ def find_scales(
         file = resources.state_directory() / "scales" / f"{key}.json"
     scales = _read_scales(file)
     if kind not in scales:
-        scales[kind] = _measure_scale(open_judge(), kind, progress)
+        scales[kind] = _measure_scale(reopen(), kind, progress)
         if file is not None:
             resources.remember(file, json.dumps(scales, sort_keys=True))
     return scales

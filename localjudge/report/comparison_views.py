@@ -21,7 +21,7 @@ from localjudge.analysis.pairing import SharedSamples
 from localjudge.metrics import catalog
 from localjudge.report.difference_claims import claims
 from localjudge.report.remarks import ALWAYS_VALID
-from localjudge.report.summary_views import EACH_ALONE, slice_name, uncorrected_slices
+from localjudge.report.summary_views import EACH_ALONE, shown_slice, uncorrected_slices
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.directory import excerpt
 from localjudge.stats.interval import Mean, NoMean
@@ -121,7 +121,7 @@ def _slice_table(changes: SlicedChanges, metric: str) -> Table:
     rows: list[list[str]] = []
     for part in changes.slices:
         change = part.metrics[metric]
-        cells = [slice_name(part.value), f"{change.compared:,}/{part.samples:,}"]
+        cells = [shown_slice(part.value), f"{change.compared:,}/{part.samples:,}"]
         cells += quoted_cells(change)
         if is_labelled:
             cells.append(change.quoted.based_on)

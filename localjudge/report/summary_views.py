@@ -215,7 +215,7 @@ def slices_table(run: RunRecord, slices: Slices, metric: str | None = None) -> T
     for part in slices.slices:
         for name, corrected in part.corrected.items():
             if corrected.contradiction and metric in (None, name):
-                titles.append(f"{name}, {slice_name(part.value)}: {corrected.contradiction}")
+                titles.append(f"{name}, {shown_slice(part.value)}: {corrected.contradiction}")
     return Table(headings, rows, notes, names=2, titles=titles)
 
 
@@ -234,7 +234,7 @@ def _slice_cells(
 ) -> Iterator[str]:
     """Yield the cells of a metric in a slice, except for the name of the metric."""
     quote = quote_slice(part)[metric]
-    yield slice_name(part.value)
+    yield shown_slice(part.value)
     yield f"{part.samples:,}"
     yield from interval_cells(quote.quoted)
     if with_basis:
@@ -251,7 +251,7 @@ def _slice_notes(run: RunRecord, slices: Slices, metrics: Iterable[str]) -> Iter
     for group in look_alikes(values)[:_MAX_LISTED]:
         shown: list[str] = []
         for value in group:
-            shown.append(f"{slice_name(value)} ({excerpt(ascii(value))})")
+            shown.append(f"{shown_slice(value)} ({excerpt(ascii(value))})")
         yield f"values look alike and are different slices: {' and '.join(shown)}"
     for name in metrics:
         means = [(part.value, part.corrected.get(name)) for part in slices.slices]
@@ -266,9 +266,9 @@ def uncorrected_slices(
     reasons: dict[str, list[str]] = defaultdict(list)
     for value, mean in means:
         if isinstance(mean, CorrectedMean) and mean.needed:
-            reasons["more labels needed"].append(f"{slice_name(value)} {mean.needed:,}")
+            reasons["more labels needed"].append(f"{shown_slice(value)} {mean.needed:,}")
         elif mean and not mean.ci95:
-            reasons[mean.remark or "no labels"].append(slice_name(value))
+            reasons[mean.remark or "no labels"].append(shown_slice(value))
     for reason, values in reasons.items():
         listed = ", ".join(values[:_MAX_LISTED])
         if len(values) > _MAX_LISTED:
@@ -276,6 +276,6 @@ def uncorrected_slices(
         yield f"not corrected, {reason}: {listed}"
 
 
-def slice_name(value: str | None) -> str:
-    """Return the value of a column as a slice is named by it."""
+def shown_slice(value: str | None) -> str:
+    """Return the name of a slice, safe to print."""
     return excerpt(name_slice(value))
