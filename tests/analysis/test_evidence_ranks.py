@@ -146,9 +146,9 @@ def test_every_statement_is_somewhere_or_nowhere(
 
     yes = [rank for rank, label in zip(ranks, supported, strict=False) if label]
     assert found["nowhere"] == len(ranks) - len(yes)
-    for number, (statements, contexts, without) in enumerate(counts(found)):
+    for number, (statements, in_rank, without) in enumerate(counts(found)):
         assert statements == yes.count(number)
-        assert 0 <= without <= contexts
+        assert 0 <= without <= in_rank
     _, contexts_of_ranks, without_of_ranks = zip(*counts(found), strict=True)
     assert sum(contexts_of_ranks) == sum(rank + 1 for rank in ranks)
     assert sum(without_of_ranks) == sum(contexts_of_ranks) - len(yes)

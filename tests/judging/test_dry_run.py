@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from estimates import estimated
 from rich.console import Console
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, UnfinishedRun, evaluate
@@ -12,7 +13,6 @@ from localjudge.judging.estimate import Estimate
 from localjudge.report.estimate_views import estimate_view
 from localjudge.report.terminal import draw
 from localjudge.words import roughly
-from tests.support.estimates import estimated
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 METRICS = ["context_recall"]

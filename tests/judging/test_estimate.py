@@ -3,12 +3,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from estimates import estimated
 from rich.console import Console
 
 from localjudge import ScriptedEngine, evaluate
 from localjudge.judging.estimate import Estimate
 from localjudge.report.estimate_views import estimate_view
-from tests.support.estimates import estimated
 
 ROWS = [
     {

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from estimates import estimated
 
 from localjudge import InputError, Judge, Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
@@ -22,7 +23,6 @@ from localjudge.stats.paired import decide
 from localjudge.stats.repeated_looks import sequence_interval
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 from tests.conftest import OneJudge
-from tests.support.estimates import estimated
 
 ROWS: list[dict[str, Any]] = [
     {
