@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import random
 import signal
 import subprocess
@@ -167,9 +168,8 @@ def test_row_order_does_not_change_the_stop(stopped: Run, tmp_path: Path) -> Non
 
 SLOW = """
 import sys, time
-sys.path.insert(0, sys.argv[3])
 import localjudge
-from test_stopping import GATE, ROWS, says
+from tests.judging.test_stopping import GATE, ROWS, says
 
 class Slow(localjudge.ScriptedEngine):
     def _answer(self, request):
@@ -184,8 +184,9 @@ localjudge.evaluate(ROWS, out=sys.argv[1], engine=Slow(says), **options)
 
 
 def killed(out: Path, options: str) -> None:
-    command = [sys.executable, "-c", SLOW, str(out), options, str(Path(__file__).parent)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", SLOW, str(out), options]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout
         assert process.stdout.readline() == b"ready\n"
         process.send_signal(signal.SIGKILL)
