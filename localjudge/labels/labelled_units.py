@@ -220,9 +220,9 @@ class LabelCounts(Record):
     """Labelled statements of a metric, and how many of them count for it: by a label of 1, or of 0.
 
     `supported` statements count by their labels, `supported_by_judge` by the verdicts. Annotators
-    differ on `disputed` ones, which count neither way. `p_value` is McNemar's, without disputed
-    ones. `of` is the number of all statements of the metric. `is_share`: the metric's score is the
-    share of the statements that count.
+    differ on `disputed` ones, which count by no label; `undisputed_by_judge` and McNemar's
+    `p_value` leave them out. `of` is the number of all statements of the metric. `is_share`: the
+    metric's score is the share of the statements that count.
     """
 
     metric: str
@@ -231,6 +231,7 @@ class LabelCounts(Record):
     of: int
     supported: int
     supported_by_judge: int
+    undisputed_by_judge: int
     disputed: int
     p_value: float
 
@@ -239,30 +240,36 @@ class LabelCounts(Record):
         return self.p_value < SIGNIFICANT
 
     @property
+    def undisputed(self) -> int:
+        return self.labelled - self.disputed
+
+    @property
     def in_words(self) -> str:
-        """`0 of 19 labelled statements are supported by the documents`."""
-        words = self.without_disputes
+        """`0 of 19 labelled statements are supported by the documents, annotators differ on 2`."""
+        if not self.undisputed:
+            return f"annotators differ on every labelled statement ({self.disputed:,})"
+        template = labelled_template(self.metric)
+        if template is None or not self.is_share:
+            template = "{supported} of {n} labelled statements have the label 1"
+        words = template.format(supported=f"{self.supported:,}", n=f"{self.labelled:,}")
         if self.disputed:
             words += f", annotators differ on {self.disputed:,}"
         return words
 
     @property
-    def without_disputes(self) -> str:
-        """`in_words` without the number of statements on which annotators differ."""
-        template = labelled_template(self.metric)
-        if template is None or not self.is_share:
-            template = "{supported} of {n} labelled statements have the label 1"
-        return template.format(supported=f"{self.supported:,}", n=f"{self.labelled:,}")
-
-    @property
     def contradiction(self) -> str | None:
-        """`the labels contradict the judge: 0 of 19 labelled statements are ..., ... says 19`."""
+        """`the labels contradict the judge: 0 of 19 labelled statements are ..., ... says 19`.
+
+        With disputes: `..., annotators differ on 2, of the other 17 the judge says 17`.
+        """
         if not self.is_contradiction:
             return None
         p_value = f"p = {three_digits(self.p_value)}"
         if self.p_value < SMALLEST_SHOWN:
             p_value = f"p < {SMALLEST_SHOWN:g}"
-        judge = f"the judge says {self.supported_by_judge:,} ({p_value})"
+        judge = f"the judge says {self.undisputed_by_judge:,} ({p_value})"
+        if self.disputed:
+            judge = f"of the other {self.undisputed:,} {judge}"
         return f"the labels contradict the judge: {self.in_words}, {judge}"
 
 
@@ -301,6 +308,7 @@ def count_labels(frame: UnitFrame, human: Mapping[str, float]) -> LabelCounts | 
         of=len(frame.by_key),
         supported=pairs[True, True] + pairs[True, False],
         supported_by_judge=supported_by_judge,
+        undisputed_by_judge=pairs[True, True] + pairs[False, True],
         disputed=len(keys) - pairs.total(),
         p_value=mcnemar_test(pairs[False, True], pairs[True, False]),
     )

@@ -154,6 +154,8 @@ def translate_labels(counts: LabelCounts, messages: Messages) -> str:
 
     Labels that contradict the judge, and annotators that contradict each other, are named.
     """
+    if not counts.undisputed:
+        return messages.plain("labels.all_disputed", n=counts.disputed)
     template = messages.labelled(counts.metric)
     if template and counts.is_share:
         supported = messages.number(counts.supported)
@@ -167,9 +169,16 @@ def translate_labels(counts: LabelCounts, messages: Messages) -> str:
     p_value = f"p = {messages.number(counts.p_value)}"
     if counts.p_value < SMALLEST_SHOWN:
         p_value = f"p < {messages.number(SMALLEST_SHOWN)}"
-    return messages.plain(
-        "labels.contradict", says=says, judge=counts.supported_by_judge, p_value=p_value
-    )
+    judge = counts.undisputed_by_judge
+    if counts.disputed:
+        return messages.plain(
+            "labels.contradict_agreed",
+            says=says,
+            agreed=counts.undisputed,
+            judge=judge,
+            p_value=p_value,
+        )
+    return messages.plain("labels.contradict", says=says, judge=judge, p_value=p_value)
 
 
 def count_labels(corrected: CorrectedMean, messages: Messages) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -199,11 +200,49 @@ def test_a_metric_without_a_headline_counts_labels_of_one() -> None:
         of=9,
         supported=1,
         supported_by_judge=3,
+        undisputed_by_judge=2,
         disputed=1,
         p_value=0.5,
     )
     assert counts.in_words == "1 of 3 labelled statements have the label 1, annotators differ on 1"
     assert counts.contradiction is None
+
+
+@pytest.mark.parametrize(("disputed", "p_value"), [(7, 2 * 0.5**12), (11, 2 * 0.5**8)])
+def test_a_contradiction_counts_the_judge_on_undisputed_statements(
+    lenient_run: Callable[..., Run], disputed: int, p_value: float, tmp_path: Path
+) -> None:
+    """The judge says 1 to all 19. Annotators agree on the label 0 of 12 or 8 of them, and the exact
+    test is about these.
+    """
+    run = label(lenient_run(), never, 19)
+    differing = iter([1] * disputed + [0] * (19 - disputed))
+    label(run, lambda _: next(differing), 19, annotator="bob", again=True)
+    counts = corrected(run, METRIC).counts
+    assert counts is not None
+    agreed = 19 - disputed
+    expect(counts, supported=0, supported_by_judge=19, undisputed_by_judge=agreed)
+    expect(counts, disputed=disputed, p_value=p_value)
+    said = f"differ on {disputed}, of the other {agreed} the judge says {agreed} (p "
+    assert said in printed("show", run, width=400)
+    page = PageReader(run.certificate(tmp_path / "page.html").file.read_text("utf-8")).text
+    assert said in " ".join(page.split())
+
+
+@pytest.mark.parametrize("number", [19, 50, 80])
+def test_labels_that_are_all_disputed_support_nothing_and_deny_nothing(
+    lenient_run: Callable[..., Run], number: int, tmp_path: Path
+) -> None:
+    """Their certificate once said `0 of 50 labelled statements are supported`."""
+    run = label(lenient_run(), never, number)
+    label(run, lambda _: 1, number, annotator="bob", again=True)
+    says = f"annotators differ on every labelled statement ({number})"
+    values = json.loads(printed("show", run, "--json"))["metrics"][METRIC]
+    assert values["labels_say"] == says
+    for page in (run.report(), run.certificate(tmp_path / "page.html").file):
+        text = " ".join(PageReader(page.read_text(encoding="utf-8")).text.split())
+        assert says in text
+        assert f"0 of {number} labelled" not in text
 
 
 def test_a_run_without_labels_is_as_before(lenient_run: Callable[..., Run]) -> None:

@@ -115,6 +115,7 @@ def test_only_the_form_for_one_omits_its_count(key: str) -> None:
 def label_counts(metric: str, supported: int = 30, **values: Any) -> LabelCounts:
     """Return 50 labels, of which 20 count by the judge, and annotators differ on one."""
     counts = {"is_share": True, "labelled": 50, "of": 100, "supported_by_judge": 20}
+    counts["undisputed_by_judge"] = 19
     return LabelCounts(
         metric=metric, supported=supported, **{**counts, "disputed": 1, "p_value": 0.5, **values}
     )
@@ -138,7 +139,7 @@ def test_labels_of_a_share_have_a_sentence_in_each_language(language: Language, 
 
 
 @pytest.mark.parametrize("p_value", [0.5, 0.004, 0.0000002])
-@pytest.mark.parametrize("disputed", [0, 2])
+@pytest.mark.parametrize("disputed", [0, 2, 50])
 @pytest.mark.parametrize("name", ["faithfulness", "answer_correctness", "a_criterion"])
 def test_each_language_states_the_labels_as_the_report_does(
     name: str, disputed: int, p_value: float
