@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, Unpack
 
-from localjudge.analysis.check import Check
+from localjudge.analysis.check import Check, Undecided
 from localjudge.analysis.compare import MOVED_SAMPLES, join_statements
 from localjudge.analysis.comparison import Obstacle, RunComparison
-from localjudge.analysis.gate_decisions import Undecided
 from localjudge.arguments import check_arguments
 from localjudge.calibration import measure_judges
 from localjudge.engine.protocol import Engine

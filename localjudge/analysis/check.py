@@ -5,11 +5,11 @@
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from localjudge.analysis.compare import compare
 from localjudge.analysis.comparison import ComparedSlice, Obstacle, RunComparison
-from localjudge.analysis.gate_decisions import GateDecision, Part, Undecided, decide_gate
+from localjudge.analysis.gate_decisions import GateDecision, Part, decide_gate
 from localjudge.analysis.gates import (
     Gate,
     check_baseline,
@@ -27,6 +27,9 @@ from localjudge.run_directory.run_rows import name_slice
 from localjudge.text.folding import fold
 from localjudge.types import Record
 from localjudge.words import option, option_name, suggestion
+
+Undecided = Literal["pass", "fail"]
+"""What a gate counts as that too few samples or labels leave undecided."""
 
 
 class Check(Record):

@@ -17,7 +17,6 @@ the judge's interval decides it. The reason says what would decide a gate:
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from localjudge.analysis.comparison import (
     ComparedSlice,
@@ -38,8 +37,6 @@ from localjudge.stats.interval import Mean, NoMean
 from localjudge.stats.paired import GateOutcome, decide, labels_needed, samples_to_decide
 from localjudge.types import Record
 from localjudge.words import numbered, option, signed_difference, three_digits
-
-Undecided = Literal["pass", "fail"]
 
 NO_LABELS = "0 labels"
 Corrected = CorrectedMean | CorrectedDifference

@@ -18,7 +18,7 @@ Results computed from the units of a run are kept while this run is in use, and 
 import hashlib
 import json
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property, partial, wraps
 from itertools import zip_longest
@@ -233,7 +233,7 @@ def cached_by_run(
     return cached
 
 
-def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
+def unit_frames(run: RunRecord) -> dict[str, UnitFrame]:
     """Return the frame of each metric, without rubrics.
 
     Raises RunDirectoryError if samples and scores do not match.
@@ -243,7 +243,7 @@ def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[
     values_of = cache(partial(column_values, same_directory))
     frames: dict[str, UnitFrame] = {}
     for name in run.summary.metrics:
-        if name not in run.manifest.rubrics and (metrics is None or name in metrics):
+        if name not in run.manifest.rubrics:
             frames[name] = UnitFrame(name, values_of)
     cluster_of = run.cluster_of
     numbers: dict[str, int] = {}

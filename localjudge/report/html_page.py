@@ -19,9 +19,8 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from localjudge.analysis.check import Check, check
+from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.comparison import Obstacle
-from localjudge.analysis.gate_decisions import Undecided
 from localjudge.analysis.row_counts import evidence_ranks
 from localjudge.analysis.slices import slices
 from localjudge.errors import LocaljudgeError
