@@ -40,6 +40,7 @@ from localjudge.report.quoted_metrics import (
 from localjudge.report.remarks import (
     calibration_lines,
     classifier_lines,
+    context_remarks,
     decidedness_line,
     has_expected,
     metric_remarks,
@@ -97,6 +98,7 @@ def overview(
         "ended": _ended(run),
         "how_to_label": instead_of_labels,
         "skipped": run.summary.skipped_rows,
+        "about_contexts": list(context_remarks(run)),
         "judge": judge,
         "caution": "; ".join(filter(None, cautions)),
         "claims": _claims(checked.comparison, run),

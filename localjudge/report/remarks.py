@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from localjudge import model_registry
 from localjudge.analysis.row_counts import missing_scores
 from localjudge.judge.profile_choice import load_profile
 from localjudge.labels.label_source import how_to_label
 from localjudge.labels.run_labels import RunLabels
+from localjudge.labels.units import find_metrics
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
+from localjudge.metrics.metric import nothing_retrieved
 from localjudge.report.label_views import label_lines
 from localjudge.report.terminal import number
 from localjudge.run_directory.examination import find_examination
@@ -46,6 +49,7 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
             yield f"{name}: {remark}"
         if name == _OF_ANSWERS:
             yield from _answer_remarks(run)
+    yield from context_remarks(run, metric)
     yield from _claim_remarks(run, metric)
     yield from _bare_answer_remarks(run, metric)
     yield from _data_remarks(run)
@@ -85,6 +89,32 @@ def _answer_remarks(run: RunRecord) -> Iterator[str]:
             f"{_OF_ANSWERS}: the doctor's recommendation is older than its items about answers: "
             "examine the judge again with `localjudge doctor`"
         )
+
+
+def context_remarks(run: RunRecord, metric: str | None = None) -> Iterator[str]:
+    """Yield how many samples have contexts without any text, which support nothing.
+
+    Ids without texts and missing contexts have no score, for a reason that is shown.
+    """
+    metrics = find_metrics(run)
+    fields: set[str] = set()
+    for name in select_metrics(run, metric).keys() & metrics.keys():
+        fields |= catalog.fields_read_as_text(metrics[name])
+    if "retrieved_contexts" not in fields:
+        return
+    samples = run.summary.samples
+    without = 0
+    for sample in islice(run.iter_samples(), samples):
+        contexts = sample.retrieved_contexts
+        has_texts = contexts is not None and all(each.text is not None for each in contexts)
+        without += has_texts and nothing_retrieved(sample) is not None
+    if not without:
+        return
+    advice = "check why the retriever found no text"
+    if without == samples:
+        mapped = option("mapping", {"retrieved_contexts": "COLUMN"})
+        advice = f"name their column with {mapped}"
+    yield f"{without:,} of {numbered(samples, 'sample')} have no context text: {advice}"
 
 
 def _claim_remarks(run: RunRecord, metric: str | None) -> Iterator[str]:

@@ -224,6 +224,39 @@ def test_too_many_failures_show_bounds_instead_of_a_mean(failed_run: Run, tmp_pa
     assert (values["mean"], values["ci95"], failed_run["context_recall"].mean) == (None, None, None)
 
 
+@pytest.mark.parametrize(
+    ("contexts", "count", "hint"),
+    [
+        ([[], [""], [" ", "\n"]], "3 of 3 samples", "--map retrieved_contexts=COLUMN"),
+        ([[], ["Rain."], [""]], "2 of 3 samples", "retriever"),
+        ([["", "Rain."], ["Rain."]], None, None),
+    ],
+)
+def test_samples_without_context_text_are_counted_below_the_table(
+    contexts: list[list[str]], count: str | None, hint: str | None, tmp_path: Path
+) -> None:
+    """Their score of 0 once looked like one by the judge."""
+    rows = [{"response": "Rain is not insured.", "retrieved_contexts": each} for each in contexts]
+    engine = ScriptedEngine({}, default=0.9)
+    run = evaluate(rows, engine=engine, metrics=["faithfulness"], out=tmp_path / "run")
+    page = PageReader(run.report().read_text(encoding="utf-8")).text
+    for text in (printed_summary(Run.open(tmp_path / "run")), " ".join(page.split())):
+        assert ("have no context text" in text) == (count is not None)
+        if count and hint:
+            assert f"{count} have no context text" in text
+            assert hint in text
+
+
+def test_metrics_that_read_no_context_say_nothing_of_its_text(tmp_path: Path) -> None:
+    rows = [{"user_input": "Is rain insured?", "response": "No.", "retrieved_contexts": [""]}] * 2
+    engine = ScriptedEngine({}, default=0.9)
+    run = evaluate(
+        rows, engine=engine, metrics=["faithfulness", "answer_relevancy"], out=tmp_path / "run"
+    )
+    assert "no context text" in printed_summary(run)
+    assert "no context text" not in printed_summary(run, "--metrics", "answer_relevancy")
+
+
 def test_sentences_without_a_claim_are_counted_below_the_table(tmp_path: Path) -> None:
     """The first sample has two of them beside one statement, the second one."""
     contexts = ["Rain is not insured."]
