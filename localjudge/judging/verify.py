@@ -12,13 +12,15 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, Unpack
 
+from localjudge.engine.protocol import Engine
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.evaluate import evaluate
-from localjudge.judging.jury import Jury, use_jury
+from localjudge.judging.jury import JudgeNames, Jury, use_jury
 from localjudge.judging.plan import Data, data_to_read
+from localjudge.judging.settings import VerifySettings
 from localjudge.judging.stored_data import find_judges, read_run_settings
 from localjudge.judging.verify_answers import RepeatedAnswers, RowChange
 from localjudge.judging.verify_files import (
@@ -114,6 +116,14 @@ class PairVerification(NamedTuple):
         return bool(self.baseline) and bool(self.run) and not self.labels.problems
 
 
+class AskAgain(VerifySettings, total=False):
+    """Whom to ask again, and how; by default the judge of the run. `engine` replaces its model."""
+
+    judge: JudgeNames | None
+    engine: Engine | None
+    progress: Progress | None
+
+
 def verify_both(
     directory: Path,
     baseline: _Run,
@@ -142,14 +152,13 @@ def verify_run(
     metrics: Sequence[Metric] = (),
     data: Data | None = None,
     check_report: Callable[[RunRecord], ReportCheck] = lambda _: ReportCheck(),
-    **how: Any,
+    **how: Unpack[AskAgain],
 ) -> Verification:
     """Ask the judge again, all questions of the run or `sample` drawn by `seed`, and check files.
 
     `check_report` checks the report of an otherwise unchanged run. `data` are compared with the
-    stored samples, which does not change the result of the run. `how` has the `judge`, `engine` and
-    `progress` of `use_jury`, by default the judge of the run, and settings of `VerifySettings`.
-    Stores the result in the run directory if it is writable.
+    stored samples, which does not change the result of the run. Stores the result in the run
+    directory if it is writable.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = how.pop("progress", None) or Progress()
