@@ -33,11 +33,17 @@ from localjudge.judging.stored_data import find_judges
 from localjudge.metrics.catalog import is_judged
 from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
-from localjudge.run_directory.directory import STORE, locked_directory, refuse_unusable, remove_file
+from localjudge.run_directory.directory import (
+    STORE,
+    locked_directory,
+    now,
+    refuse_unusable,
+    remove_file,
+)
 from localjudge.run_directory.environment import Session, all_versions, host
 from localjudge.run_directory.files import ResultFiles, read_manifest, rows_so_far, write_manifest
 from localjudge.run_directory.identity import JudgeIdentity, signature
-from localjudge.run_directory.label_rows import label_file, now
+from localjudge.run_directory.label_rows import label_file
 from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import has_one_order

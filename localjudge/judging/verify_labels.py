@@ -23,7 +23,7 @@ from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.resources import write_output
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
-from localjudge.run_directory.directory import excerpt, read_object, validated
+from localjudge.run_directory.directory import excerpt, now, read_object, validated
 from localjudge.run_directory.files import (
     VERIFICATION,
     VerifiedLabels,
@@ -34,7 +34,6 @@ from localjudge.run_directory.label_rows import (
     LabelFile,
     LabelRow,
     label_file,
-    now,
 )
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Record

@@ -17,7 +17,6 @@ calibrated on the same folds, by a paired interval over clusters.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from localjudge.errors import DataError
 from localjudge.labels.judge_figures import admit_by_labels, judge_figures
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import Calibration, LabelSavings, LabelsUsed
+from localjudge.run_directory.directory import now
 from localjudge.run_directory.jury import jury_card, log_odds
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
@@ -141,7 +141,7 @@ def _calibrate(question: LabelledQuestion, judge: JudgeAnswers, keys: Sequence[s
         run=manifest.signature,
         labels=_describe_labels(question, rows),
         seconds_per_verdict=manifest.environment.seconds_per_verdict,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=now(),
     )
     return _with_recommended_uses(calibration)
 

@@ -35,13 +35,13 @@ from localjudge.labels.label_source import (
 )
 from localjudge.labels.matched_labels import carry_over
 from localjudge.labels.units import UnitFrame, statement_keys
+from localjudge.run_directory.directory import now
 from localjudge.run_directory.label_rows import (
     Decision,
     EvidenceSeen,
     LabelRow,
     append_labels,
     name_annotator,
-    now,
     stored_labels,
 )
 from localjudge.run_directory.run_record import RunRecord

@@ -27,12 +27,12 @@ from localjudge.labels.units import (
     statement_keys,
     unit_frames,
 )
+from localjudge.run_directory.directory import now
 from localjudge.run_directory.label_rows import (
     DRAWING_KEYS,
     Decision,
     DrawnStatement,
     LabelRow,
-    now,
     planned_statements,
     stored_labels,
 )

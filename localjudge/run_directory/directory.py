@@ -16,6 +16,7 @@ import os
 import stat
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cache
 from io import BufferedReader
@@ -45,6 +46,12 @@ _PATIENCE_SECONDS = 1
 _log = logging.getLogger(__name__)
 _Model = TypeVar("_Model", bound=BaseModel)
 _Row = TypeVar("_Row")
+
+
+def now(*, precise: bool = False) -> str:
+    """Return the time in UTC, as every file of a run has it."""
+    timespec = "microseconds" if precise else "seconds"
+    return datetime.now(UTC).isoformat(timespec=timespec)
 
 
 def part_path(file: Path) -> Path:

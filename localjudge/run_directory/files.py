@@ -31,13 +31,14 @@ from localjudge.run_directory.directory import (
     PartFile,
     excerpt,
     file_sha256,
+    now,
     read_object,
     remove_file,
     validated,
     write_file,
 )
 from localjudge.run_directory.identity import signature
-from localjudge.run_directory.label_rows import LABELS, hash_first_labels, now
+from localjudge.run_directory.label_rows import LABELS, hash_first_labels
 from localjudge.run_directory.manifest import MANIFEST_VERSION, Manifest
 from localjudge.run_directory.result_rows import (
     EVIDENCE,

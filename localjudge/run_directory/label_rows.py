@@ -111,12 +111,6 @@ class LabelRow(DrawnStatement):
         return datetime.fromisoformat(self.when)
 
 
-def now(*, precise: bool = False) -> str:
-    """Return the time in UTC."""
-    timespec = "microseconds" if precise else "seconds"
-    return datetime.now(UTC).isoformat(timespec=timespec)
-
-
 def name_annotator(name: str | None = None) -> str:
     """Return the annotator's clean name, by default the login name, marked as such."""
     cleaned = clean(name or "")
