@@ -3,7 +3,8 @@
     page.html     template of `overview`, works without scripts, then with the worst samples only
     page_data     all samples, for the scripts
 
-The same run, baseline and gates give the same bytes with the same build of zlib.
+The same run, baseline and gates give the same bytes with the same build of zlib, in any directory
+of the same name.
 
 `check_report` compares the page with one generated again, byte for byte. The page stores its other
 inputs (`html_page.ReportInputs`), including its lines on verification and examination.
@@ -36,7 +37,7 @@ from localjudge.report.evidence_views import (
 )
 from localjudge.report.overview import Values, list_metrics, overview
 from localjudge.report.page_data import data_blocks
-from localjudge.report.private_page import page_parts, write_page
+from localjudge.report.private_page import name_run, page_parts, write_page
 from localjudge.report.quoted_metrics import quote_metrics
 from localjudge.report.summary_views import slices_table
 from localjudge.report.worst_samples import WorstSample, static_samples, worst_samples
@@ -87,6 +88,7 @@ class ReportInputs(Record):
     """Inputs of a report besides the run, sufficient to write it again.
 
     `baseline` is relative to the run directory, `labels` are the checksums of all label files.
+    Commands on the page call the run, or both, by the `name` that the directory had.
     """
 
     writer: str
@@ -99,6 +101,7 @@ class ReportInputs(Record):
     examined: str | None
     by: str | None = None
     allow_different: tuple[Obstacle, ...] = ()
+    name: str = "RUN"
 
     @classmethod
     def collect(
@@ -116,8 +119,12 @@ class ReportInputs(Record):
             if decision.outcome == "undecided" and decision.passed:
                 undecided = "pass"
         relative: str | None = None
+        named = run.directory
         if baseline is not None:
             relative = os.path.relpath(baseline.directory, run.directory)
+            comparison = ComparisonDirectory.of_runs(baseline.directory, run.directory)
+            if comparison is not None:
+                named = comparison.path
         return cls(
             writer=writer(),
             title=title,
@@ -129,6 +136,7 @@ class ReportInputs(Record):
             examined=run.judge.examined,
             by=by,
             allow_different=checked.allow_different,
+            name=name_run(named.resolve()),
         )
 
 
@@ -158,7 +166,9 @@ def page(
     inputs = inputs or ReportInputs.collect(run, checked, baseline)
     # Options are spelled as on the command line, so that the page does not depend on its writer.
     with as_typed():
-        values = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
+        values = overview(
+            run, checked, inputs.name, inputs.title, inputs.verification, inputs.examined
+        )
         values["metric_tables"] = [("", values["metrics"])]
         if baseline is not None and checked.comparison and checked.comparison.directory:
             before = quote_metrics(baseline, read_run_labels(baseline))

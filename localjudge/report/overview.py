@@ -70,11 +70,15 @@ Values = dict[str, Any]
 def overview(
     run: RunRecord,
     checked: Check,
+    run_name: str,
     title: str | None = None,
     verification: LastVerification | None = None,
     examined: str | None = None,
 ) -> Values:
-    """Return the values of the page. `examined` is doctor's line on the judge."""
+    """Return the values of the page. `examined` is doctor's line on the judge.
+
+    Commands call the run by its `run_name`.
+    """
     environment = run.manifest.environment
     judge = run.summary.judge.model_copy(update={"examined": examined})
     gates = [parse_gate(decision.gate) for decision in checked.decisions]
@@ -105,7 +109,8 @@ def overview(
         "finding": select_findings(metrics),
         "metrics": list_metrics(run, metrics, list(dict.fromkeys([*gates, *aims]))),
         "with_expected": checked.labels is None and has_expected(run),
-        "reasons": reason_lines(run),
+        "reasons": reason_lines(run, name=run_name),
+        "run_name": run_name,
         "gates": list(_gate_rows(checked.decisions)),
         "comparison": checked.comparison and _comparison(checked.comparison, run),
         "labels": checked.labels,

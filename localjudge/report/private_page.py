@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -56,7 +57,7 @@ def page_parts(
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(number=messages.number, cut=_cut, begin=_begin)
+    environment.filters.update(number=messages.number, cut=_cut, begin=_begin, quote=quote)
     return environment.get_template(template).generate(
         **values,
         t=messages,

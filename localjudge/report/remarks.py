@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from itertools import islice
+from shlex import quote
 
 from localjudge import model_registry
 from localjudge.analysis.row_counts import missing_scores
@@ -210,10 +211,13 @@ def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
         yield f"{failed}; if they had scores, the mean would be between {low} and {high}"
 
 
-def reason_lines(run: RunRecord, metric: str | None = None, *, texts: bool = True) -> list[str]:
+def reason_lines(
+    run: RunRecord, metric: str | None = None, *, texts: bool = True, name: str | None = None
+) -> list[str]:
     """Return the most frequent reasons for missing scores, with advice.
 
-    Without `texts`, lists only built-in reasons, because others may contain a text.
+    Without `texts`, lists only built-in reasons, because others may contain a text. Commands call
+    the run by its directory or by this `name`.
     """
     groups = missing_scores(run, select_metrics(run, metric))
     if not texts:
@@ -225,7 +229,8 @@ def reason_lines(run: RunRecord, metric: str | None = None, *, texts: bool = Tru
     lines = [str(group) for group in groups[:_MAX_REASONS]]
     if len(groups) > _MAX_REASONS:
         more = numbered(len(groups) - _MAX_REASONS, "more reason")
-        lines.append(f"and {more}: localjudge show RUN --json")
+        shown = quote(name or str(run.directory))
+        lines.append(f"and {more}: localjudge show {shown} --json")
     return lines
 
 

@@ -89,7 +89,7 @@ def test_without_labels_the_finding_is_unchecked(run: Run) -> None:
     judge = "According to the judge scripted, in an average right answer,"
     assert f"{judge} {said}; in an average answer, {said}." in text
     assert "No person has checked" in text
-    assert "localjudge label RUN" in text
+    assert f"localjudge label {run.directory.parent.name}/run shows" in text
 
 
 def test_too_few_labels_show_the_remaining_effort(scripted_run: ScriptedRun) -> None:
@@ -265,7 +265,7 @@ def test_the_page_names_annotators_and_their_agreement(run: Run, labelled_run: R
     )
     assert "Labelled byann (40), bob (40), " in text
     assert f"Agreement{'; '.join(labels.agreement.lines)} Verified" in text
-    assert "Labelsnone: localjudge label RUN Verified" in measured(run)
+    assert f"Labelsnone: localjudge label {run.directory.parent.name}/run Verified" in measured(run)
 
 
 def test_a_page_with_a_baseline_has_the_counted_difference_below_the_expected_one(

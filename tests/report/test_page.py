@@ -110,9 +110,10 @@ def test_the_policy_allows_only_a_script_without_markup_and_network(run: Run) ->
 
 
 def test_the_page_is_private_and_independent_of_location(run: Run, tmp_path: Path) -> None:
-    shutil.copytree(run.directory, tmp_path / "copy")
+    copy = tmp_path / "copy" / run.directory.name
+    shutil.copytree(run.directory, copy)
     first = run.report().read_bytes()
-    assert Run.open(tmp_path / "copy").report().read_bytes() == first
+    assert Run.open(copy).report().read_bytes() == first
     elsewhere = run.report(out=tmp_path / "elsewhere.html")
     assert (elsewhere.read_bytes(), elsewhere.stat().st_mode & 0o777) == (first, 0o600)
 

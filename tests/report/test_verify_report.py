@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -120,3 +122,20 @@ def _with(page: str, **inputs: object) -> str:
     values = json.loads(config)
     values["inputs"] |= inputs
     return f'{before}id="config">{json.dumps(values)}</script>{after}'
+
+
+@pytest.mark.parametrize("name", ["my run", "second", "<b>it's"])
+def test_commands_of_a_report_name_the_run_also_after_a_move(
+    scripted_run: ScriptedRun, name: str
+) -> None:
+    """They once had RUN in its place. A moved run has the report that was written before."""
+    run = make_run(scripted_run, name, samples=30)
+    assert run.directory.name == name
+    page = PageReader(run.report().read_text(encoding="utf-8")).text
+    assert "RUN" not in page
+    text = " ".join(page.split())
+    for command in ("label", "verify", "show"):
+        assert f"localjudge {command} {shlex.quote(name)}" in text
+    moved = run.directory.with_name("moved")
+    shutil.move(run.directory, moved)
+    assert report_of(Run.open(moved)).note == AS_IT_IS

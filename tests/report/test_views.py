@@ -621,6 +621,6 @@ def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) 
         rows, metrics=["context_recall"], engine=ScriptedEngine(many), out=tmp_path / "many"
     )
     assert any(
-        line.endswith("localjudge show RUN --json")
-        for line in printed_lines(*SUMMARY, worse, width=200)
+        line.endswith(f"localjudge show {worse.directory} --json")
+        for line in printed_lines(*SUMMARY, worse, width=400)
     )
