@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from localjudge import DataError, InputError
 from localjudge.labels.label_sheet import read_sheet, write_sheet
-from localjudge.report.label_page import write_translated_sheet
 from localjudge.text.folding import is_damaged
 from localjudge.types import Language
+from tests.conftest import ScriptedRun
 
 ENDINGS = (".jsonl", ".csv")
 
@@ -245,13 +245,16 @@ def test_a_sheet_comes_back_from_a_spreadsheet(
 
 
 @pytest.mark.parametrize(("language", "sign"), [("en", ","), ("de", ";"), ("fr", ";")])
-def test_the_language_decides_the_separator(tmp_path: Path, language: Language, sign: str) -> None:
-    path = tmp_path / "sheet.csv"
-    write_translated_sheet(path, [sheet_row()], language=language)
+def test_the_language_decides_the_separator(
+    scripted_run: ScriptedRun, tmp_path: Path, language: Language, sign: str
+) -> None:
+    row = {"user_input": "Why?", "retrieved_contexts": ["First."], "response": "It rains. It is."}
+    run = scripted_run("run", [row], {}, metrics=["faithfulness"])
+    path = run.label(tmp_path / "sheet.csv", language=language)
     lines = path.read_bytes().decode("utf-8-sig").split("\r\n")
     assert lines[1].split(sign)[:4] == ["statement", "context", "answer", "human"]
     assert "reference" not in lines[1]
-    assert [label.label_id for label in read_rows(path)] == [ID]
+    assert sorted(label.text for label in read_rows(path)) == ["It is.", "It rains."]
 
 
 def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -> None:

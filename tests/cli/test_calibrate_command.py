@@ -5,7 +5,6 @@ import pytest
 from human_labels import answer_all, draw
 
 import localjudge
-from localjudge.run_directory.calibration import calibration_file
 from tests.cli.conftest import DEMO, Call, write_rows
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
@@ -90,22 +89,22 @@ def test_a_judge_that_guesses_is_saved_only_by_name(
     assert ("not saved: lexical" in errors) == (not options)
     assert not list(Path("home").rglob("calibrations/*"))
     assert call("calibrate", "other.jsonl", "--name", "guess", *options)[0] == 0
-    assert calibration_file("guess").exists()
+    assert Path("home/calibrations/guess.json").exists()
 
 
 def test_a_calibration_by_other_labels_is_replaced_only_by_name(labels: Path, call: Call) -> None:
     """Two label files have the same default name."""
     assert "keeping" not in call("calibrate", labels)[2]
-    first = calibration_file("lexical-attribution").read_bytes()
+    first = Path("home/calibrations/lexical-attribution.json").read_bytes()
     write_rows("other.jsonl", *map(json.loads, labels.read_text().splitlines()[:40]))
     errors = call("calibrate", "other.jsonl")[2]
     assert "keeping the calibration lexical-attribution" in errors
     assert "--calibration lexical-2-attribution" in errors
-    assert calibration_file("lexical-attribution").read_bytes() == first
+    assert Path("home/calibrations/lexical-attribution.json").read_bytes() == first
     assert "keeping" not in call("calibrate", labels)[2]  # the same labels again
     assert "replacing" not in call("calibrate", labels, "--name", "ours")[2]
     assert "replacing the calibration ours" in call("calibrate", "other.jsonl", "--name", "ours")[2]
-    names = {file.stem for file in calibration_file("ours").parent.iterdir()}
+    names = {file.stem for file in Path("home/calibrations").iterdir()}
     assert names == {"lexical-attribution", "lexical-2-attribution", "ours"}
 
 

@@ -10,14 +10,8 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import DataError, InputError, RunDirectoryError, ScriptedEngine
-from localjudge.judging.verify import verify_run as verify
-from localjudge.run_directory.calibration import (
-    Calibration,
-    calibration_file,
-    read_calibration,
-    read_calibrations,
-)
+from localjudge import DataError, InputError, Run, RunDirectoryError, ScriptedEngine
+from localjudge.run_directory.calibration import Calibration
 
 PAIRS = 40
 
@@ -63,6 +57,17 @@ def calibrated(rows: list[dict[str, Any]] | None = None, **options: Any) -> Cali
     return calibration
 
 
+def read_back(calibration: Any) -> Calibration:
+    """Return the calibration that a run uses of this name, file or object."""
+    rows = [{"user_input": "Why?", "retrieved_contexts": ["It is."], "response": ""}]
+    engine = ScriptedEngine(SCRIPT)
+    run = localjudge.evaluate(
+        rows, metrics="faithfulness", engine=engine, calibration=calibration, out=False
+    )
+    [used] = run.manifest.environment.settings.calibration
+    return used
+
+
 def test_figures_by_hand() -> None:
     """8 of 40 rows are wrong, 4 of each label: all are above .5; from .57 on, 16 of 20 are right.
 
@@ -96,7 +101,7 @@ def test_a_statement_is_one_question_and_clusters_share_a_context_or_group() -> 
     by_context = calibrated(engine=engine, out="run")
     by_column = calibrated(engine=again, out="run", cluster_by="doc")
     assert (len(engine.asked), len(again.asked)) == (PAIRS, 0)
-    assert verify("run", engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
+    assert Run.open("run").verify(engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
     assert (by_context.labels.clustered_by, by_context.labels.clusters) == ("the same contexts", 20)
     assert (by_column.labels.clustered_by, by_column.labels.clusters) == ("doc", 10)
     assert any("only 10 independent groups" in remark for remark in by_column.remarks)
@@ -153,23 +158,18 @@ def test_contradicting_options_are_refused_before_judging() -> None:
 
 def test_a_calibration_is_saved_privately_and_read_back(home: Path) -> None:
     calibration = calibrated(name="ours")
-    file = calibration_file("ours")
+    file = home / "calibrations" / "ours.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert (
-        read_calibration("ours")
-        == read_calibration(file)
-        == calibration
-        == read_calibrations(file)[0]
-    )
+    assert read_back("ours") == read_back(file) == read_back(calibration) == calibration
     assert calibrated(name="theirs").sha256 == calibration.sha256  # neither its name nor its date
     with pytest.raises(InputError, match=r"no calibration .*'nobody'"):
-        read_calibration("nobody")
+        read_back("nobody")
     for content in ("", "[]", "{}", '{"threshold": NaN}', "{" * 10_000):
         file.write_text(content)
         with pytest.raises(RunDirectoryError, match=r"ours\.json"):
-            read_calibration("ours")
+            read_back("ours")
     with pytest.raises(InputError, match=r"both .*attribution"):
-        read_calibrations(
+        read_back(
             [calibration, calibration.model_copy(update={"name": "theirs", "threshold": 0.1})]
         )
 
@@ -245,4 +245,4 @@ def test_a_killed_calibration_resumes() -> None:
     assert ended == [-9, 0]
     asked = len(Path("notes").read_text().splitlines())
     assert PAIRS < asked <= PAIRS + 30
-    assert read_calibration("k").figures == calibrated().figures
+    assert read_back("k").figures == calibrated().figures

@@ -1,9 +1,11 @@
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import random_model
 
-from localjudge.doctor.examine import examine
+from tests.cli.conftest import called, config_here
 from tests.judge.trained_templates import CHATML
 
 pytestmark = pytest.mark.engine
@@ -11,8 +13,11 @@ pytestmark = pytest.mark.engine
 SHAPE = random_model.Shape(width=32, heads=2, kv_heads=1, feed_forward=32, context=8192)
 
 
-def test_a_trained_judge_gets_only_its_own_questions(tmp_path: Path) -> None:
+def test_a_trained_judge_gets_only_its_own_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """10 of the 16 plain cases are statements. Random weights guess, so attempts are skipped."""
+    monkeypatch.chdir(tmp_path)
     tokenizer = random_model.byte_vocabulary()
     model = random_model.write(
         tmp_path / "model.gguf", tokenizer, shape=SHAPE, chat_template=CHATML
@@ -23,13 +28,17 @@ def test_a_trained_judge_gets_only_its_own_questions(tmp_path: Path) -> None:
     (house / "special" / "refusal.toml").write_text(
         'grammar = "refused"\n[[node]]\ntext = "Refused? {unit}"'
     )
-    minicheck, refusals = (
-        {
-            check.name: check
-            for check in examine(str(model), injections=2, profile=profile, threads=1).checks
-        }
-        for profile in ("minicheck", str(house))
-    )
-    assert minicheck["plain cases"].figures["cases"] == 10
-    assert refusals["plain cases"].status == "warning"
-    assert refusals["plain cases"].finding.startswith("none: this judge")
+
+    def plain_cases(profile: str | Path) -> dict[str, Any]:
+        config_here(profile=str(profile))
+        arguments = ("--judge", model, "--injections", "2", "--threads", "1", "--json")
+        _, diagnosis, _ = called(capfd, "doctor", *arguments)
+        checks: dict[str, dict[str, Any]] = {}
+        for check in json.loads(diagnosis)["checks"]:
+            checks[check["name"]] = check
+        return checks["plain cases"]
+
+    assert plain_cases("minicheck")["figures"]["cases"] == 10
+    of_refusals = plain_cases(house)
+    assert of_refusals["status"] == "warning"
+    assert of_refusals["finding"].startswith("none: this judge")

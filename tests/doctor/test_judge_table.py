@@ -10,7 +10,7 @@ import localjudge
 from localjudge import DataError, Run, ScriptedEngine
 from localjudge.labels.judge_figures import label_savings
 from localjudge.report.judge_views import calibrations_view
-from localjudge.run_directory.calibration import Calibration, calibration_file
+from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.stats.corrected import (
     JudgedUnits,
@@ -99,7 +99,7 @@ def test_each_question_has_a_calibration_also_for_one_run() -> None:
     label(run)
     with pytest.raises(DataError, match="of 2 questions: relevance_sentence, attribution"):
         localjudge.calibrate([run], name="both")
-    assert not calibration_file("both").exists()
+    assert not Path("home/calibrations/both.json").exists()
     for runs in (run, [run]):
         assert [entry.question for entry in localjudge.calibrate(runs)] == [
             "relevance_sentence",
@@ -121,7 +121,8 @@ def test_judges_share_the_labels_of_all_runs_and_the_best_comes_first() -> None:
         ]
         assert {entry.labels for entry in table} == {table[0].labels}
         assert (table[0].labels.verdicts, table[0].labels.weighted) == (40, True)
-        assert [calibration_file(entry.name).is_file() for entry in table] == [True, True, False]
+        files = [Path(f"home/calibrations/{entry.name}.json") for entry in table]
+        assert [file.is_file() for file in files] == [True, True, False]
     for first, second in zip(*tables, strict=True):
         expect(first, figures=second.figures, held_out=second.held_out, savings=second.savings)
     for entry, run in zip(tables[0], (good, poor, deaf), strict=True):

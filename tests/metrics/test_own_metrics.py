@@ -1,16 +1,14 @@
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from localjudge import OutOfResource, Sample
+from localjudge import OutOfResource, Run, Sample, ScriptedEngine, evaluate
 from localjudge.judging.evaluate import evaluate_samples
-from localjudge.judging.questions import TaskRef
 from localjudge.metrics import (
-    Failed,
     Outcome,
     Relevance,
     SampleError,
@@ -19,14 +17,12 @@ from localjudge.metrics import (
     Span,
     Steps,
     Unit,
-    Verdict,
 )
 from localjudge.text import sentences
-from localjudge.types import NoAnswer, VerdictRule
+from localjudge.types import VerdictRule
 
 UNIT = Unit(kind="sentence", index=0, source="response", span=Span(start=0, end=1, text="a"))
 TASK = Relevance(unit=UNIT, user_input="?")
-RULE = VerdictRule(0.5, 0.0)
 
 
 @dataclass(frozen=True)
@@ -55,19 +51,18 @@ class Computed(Judged):
         return self.does(sample)  # type: ignore[no-any-return]
 
 
-def ask(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-    return [Verdict(label=1)] * len(tasks)
-
-
-def outcome(metric: Judged) -> Outcome:
-    (evaluation,) = evaluate_samples([Sample(id="a")], [metric], sentences, ask, RULE)
-    return evaluation.outcome
+def evaluated(metric: Judged, *ids: str) -> Run:
+    """Return a run of the metric on samples with these ids, about which each answer is 1."""
+    rows = [{"id": identifier, "response": "a"} for identifier in ids]
+    engine = ScriptedEngine({}, default=0.9)
+    return evaluate(rows, metrics=[metric], engine=engine, out=False, max_failed=len(rows))
 
 
 def reason(metric: Judged) -> str:
-    failed = outcome(metric)
-    assert isinstance(failed, Failed)
-    return failed.reason
+    [score] = evaluated(metric, "a").scores
+    assert score.status == "failed"
+    assert score.detail is not None
+    return score.detail
 
 
 def test_an_exception_fails_the_sample_with_file_and_line() -> None:
@@ -78,14 +73,13 @@ def test_an_exception_fails_the_sample_with_file_and_line() -> None:
             json.loads("{")
         return Scored(value=1)
 
-    bad, good = evaluate_samples(
-        [Sample(id="bad"), Sample(id="good")], [Computed(divide)], sentences, ask, RULE
-    )
+    bad, good = evaluated(Computed(divide), "bad", "good").scores
     line = divide.__code__.co_firstlineno + 2
-    assert isinstance(bad.outcome, Failed)
-    assert bad.outcome.reason.startswith("json.decoder.JSONDecodeError: Expecting property name")
-    assert bad.outcome.reason.endswith(f"(test_own_metrics.py:{line})")
-    assert good.outcome == Scored(value=1)
+    assert bad.status == "failed"
+    assert bad.detail is not None
+    assert bad.detail.startswith("json.decoder.JSONDecodeError: Expecting property name")
+    assert bad.detail.endswith(f"(test_own_metrics.py:{line})")
+    assert (good.status, good.score) == ("scored", 1)
 
 
 @pytest.mark.parametrize("tasks", ["x", [3]])
@@ -102,11 +96,12 @@ def test_an_exception_between_rounds_fails_the_sample() -> None:
         yield [TASK]
         raise LookupError
 
-    (judged,) = evaluate_samples([Sample(id="a")], [Judged(steps)], sentences, ask, RULE)
-    assert judged.outcome == Failed(
-        reason=f"LookupError (test_own_metrics.py:{steps.__code__.co_firstlineno + 2})"
-    )
-    assert [verdict.label for verdict in judged.verdicts] == [1]
+    run = evaluated(Judged(steps), "a")
+    [score] = run.scores
+    line = steps.__code__.co_firstlineno + 2
+    expected = ("failed", f"LookupError (test_own_metrics.py:{line})")
+    assert (score.status, score.detail) == expected
+    assert [verdict.label for verdict in run.verdicts] == [1]
 
 
 def raising(error: BaseException, name: str = "own") -> Computed:
@@ -151,17 +146,20 @@ def test_an_invalid_outcome_fails_the_sample(returned: Any, what: str) -> None:
     assert reason(Judged(steps)) == expected
 
 
-@pytest.mark.parametrize(
-    ("error", "name"),
-    [
-        *((kind, "own") for kind in (KeyboardInterrupt, SystemExit, MemoryError, OutOfResource)),
-        (KeyError, "refusal"),
-    ],
-)
-def test_errors_unrelated_to_the_sample_end_the_run(error: type[BaseException], name: str) -> None:
-    """An interrupt, full memory or disk, or a bug in a built-in metric affects every number."""
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, OutOfResource])
+def test_errors_unrelated_to_the_sample_end_the_run(error: type[BaseException]) -> None:
+    """An interrupt, full memory or a full disk affects every number."""
     with pytest.raises(error):
-        outcome(raising(error("no room"), name))
+        evaluated(raising(error("no room")), "a")
+
+
+def test_a_bug_in_a_built_in_metric_ends_the_run() -> None:
+    def ask_nobody(_: object) -> Any:
+        raise AssertionError
+
+    broken = raising(KeyError("no room"), "refusal")
+    with pytest.raises(KeyError):
+        evaluate_samples([Sample(id="a")], [broken], sentences, ask_nobody, VerdictRule(0.5, 0.0))
 
 
 def generator_of_tasks() -> Steps:
@@ -177,14 +175,6 @@ def list_of_tasks() -> Steps:
 @pytest.mark.parametrize("steps", [generator_of_tasks, list_of_tasks])
 def test_a_metric_may_ask_by_a_generator(steps: Callable[[], Any]) -> None:
     """The check of the tasks consumed it, so that no question was asked."""
-    asked: list[TaskRef] = []
-
-    def answer(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        asked.extend(tasks)
-        return [Verdict(label=1, p_yes=0.9)] * len(tasks)
-
-    sample = Sample(id="a", response="a")
-    [evaluation] = evaluate_samples([sample], [Judged(steps)], sentences, answer, RULE)
-    assert len(asked) == 2
-    assert isinstance(evaluation.outcome, Scored)
-    assert evaluation.outcome.value == 1.0
+    run = evaluated(Judged(steps), "a")
+    assert [verdict.label for verdict in run.verdicts] == [1, 1]
+    assert [score.score for score in run.scores] == [1.0]

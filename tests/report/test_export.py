@@ -8,9 +8,7 @@ import pytest
 from pyarrow import BufferReader, parquet  # type: ignore[import-untyped]
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.report.export import Format
-from localjudge.report.flat_table import Rows
-from tests.report.whole_files import exported
+from tests.report.whole_files import Format, Rows, exported
 
 
 def lines(content: bytes) -> list[dict[str, Any]]:

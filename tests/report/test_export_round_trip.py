@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from localjudge import Run, Sample, ScriptedEngine, evaluate
 from localjudge.dataset import load
 from localjudge.metrics import Context
-from localjudge.report.export import Format
-from tests.report.whole_files import exported
+from tests.report.whole_files import Format, exported
 
 FORMATS: tuple[Format, ...] = ("jsonl", "csv", "parquet")
 METRICS = ["faithfulness", "citation_support", "document_recall_multi_hit(compare_by=id)"]

@@ -1,9 +1,11 @@
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 from localjudge import Run
-from localjudge.report.export import Format
-from localjudge.report.flat_table import Rows
+
+Format = Literal["jsonl", "csv", "parquet"]
+Rows = Literal["scores", "verdicts", "samples"]
 
 
 def exported(run: Run, as_format: Format, rows: Rows = "scores", **added: bool) -> bytes:
