@@ -16,7 +16,9 @@ from localjudge.analysis.slices import PooledShare, Slice, pooled_shares
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
 from localjudge.metrics import catalog
-from localjudge.report.terminal import Table, number
+from localjudge.report.certificate_text import translate_mean
+from localjudge.report.messages import Messages
+from localjudge.report.terminal import Table
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.stats.interval import Basis, Limits, Mean, NoMean
@@ -133,17 +135,7 @@ def state_mean(name: str, mean: Mean) -> str:
 
     For example, `about 9 % of the answers decline to answer (2 to 22)`.
     """
-    headline = catalog.about(name).headline
-    if headline:
-        return _with_limits(headline.format(f"about {percent(mean.mean)} %"), mean.ci95, percent)
-    return _with_limits(f"the mean of {name} is {number(mean.mean)}", mean.ci95, number)
-
-
-def _with_limits(clause: str, ci95: Limits, show: Callable[[float], str]) -> str:
-    if not ci95:
-        return clause
-    low, high = map(show, ci95)
-    return f"{clause} ({low} to {high})"
+    return translate_mean(name, mean.mean, mean.ci95, Messages("en"))
 
 
 def state_pooled_share(name: str, share: Mean) -> str:
@@ -156,7 +148,7 @@ def state_pooled_share(name: str, share: Mean) -> str:
     if not is_share:
         counted = "units"
     clause = f"about {percent(share.mean)} % of all {share.n:,} {counted}"
-    return _with_limits(clause, share.ci95, percent)
+    return _with_limits(clause, share.ci95)
 
 
 def pooled_for_page(name: str, share: Mean) -> str:
@@ -168,7 +160,14 @@ def pooled_for_page(name: str, share: Mean) -> str:
             noun = counted
             break
     clause = f"counting each of the {share.n:,} {noun} once, it is about {percent(share.mean)} %"
-    return _with_limits(clause, share.ci95, percent)
+    return _with_limits(clause, share.ci95)
+
+
+def _with_limits(clause: str, ci95: Limits) -> str:
+    if not ci95:
+        return clause
+    low, high = map(percent, ci95)
+    return f"{clause} ({low} to {high})"
 
 
 def pooled_sentence(

@@ -17,12 +17,9 @@ from localjudge.model_registry import registered
 from localjudge.report.certificate_text import (
     describe_examination,
     translate_labels,
-    translate_mean,
 )
 from localjudge.report.messages import Messages
-from localjudge.report.quoted_metrics import state_mean
 from localjudge.run_directory.examination import Examination
-from localjudge.stats.interval import Mean
 from localjudge.types import Language, Use
 
 REPORT = Path(localjudge.__file__).parent / "report"
@@ -185,13 +182,6 @@ def test_every_message_is_used_and_every_used_message_exists() -> None:
     by_value = {key for key in ENGLISH if key.startswith(sections_by_value)}
     assert ENGLISH.keys() - used - by_value == set()
     assert set(keys_in_templates()) <= ENGLISH.keys()
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_english_states_the_mean_as_the_report_does(name: str) -> None:
-    for interval in ((0.25, 0.75), None):
-        mean = Mean(0.5, interval, "", 9, 9)
-        assert translate_mean(name, 0.5, interval, Messages()) == state_mean(name, mean)
 
 
 @pytest.mark.parametrize("language", OTHERS)

@@ -177,10 +177,9 @@ def test_every_built_in_metric_has_a_finding_in_words(name: str) -> None:
     share = r"^(in an average (right )?(answer|sample), |an average .*)?\{\} of the.*[a-z0-9]$"
     order = r"^with 100 % .*an average sample"  # says what 100 % means
     assert re.search(f"{share}|{order}", words)
-    assert (
-        state_mean(name, Mean(0.07, (0.02, 0.09), "", 9, 9))
-        == f"{words.format('about 7 %')} (2 to 9)"
-    )
+    sentence = words.format("about 7 %")
+    assert state_mean(name, Mean(0.07, (0.02, 0.09), "", 9, 9)) == f"{sentence} (2 to 9)"
+    assert state_mean(name, Mean(0.07, None, "", 9, 9)) == sentence
 
 
 def test_the_finding_is_about_the_mean_that_is_computed(tmp_path: Path) -> None:
