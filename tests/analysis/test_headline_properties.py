@@ -2,20 +2,19 @@
 their mean.
 """
 
-import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from command_line import printed_lines, printed_slices
 from human_labels import draw
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.analysis.slices import slices
-from localjudge.labels.corrected_mean import quote_mean
 from localjudge.metrics import Label
 from tests.analysis.conftest import labels_of, written
 
@@ -121,11 +120,14 @@ def test_too_few_labels_leave_no_mean_in_any_view(
     )
     assert headline.basis == ("labels" if suffices else "too few labels")
     assert (headline.mean is not None) == suffices
-    for part in slices(run, "unit").slices:
-        of_slice = quote_mean(part.metrics[METRIC], part.corrected.get(METRIC))
-        wards = {place for place in labels if (int(place[0][1:]) < 9) == (part.value == "ward")}
-        assert wards or of_slice.basis != "labels"
-        assert not wards or of_slice.basis != "judge"
+    table = printed_lines("show", run, "--by", "unit", width=200)
+    for value in ("ward", "lab"):
+        wards = {place for place in labels if (int(place[0][1:]) < 9) == (value == "ward")}
+        row_of_value = re.compile(rf"\b{value} +\d+ +[\d.-]+ +[\d.-]")
+        [row] = filter(row_of_value.search, table)
+        assert row.endswith(("judge", "judge only", "labels", "label", "needed")), row
+        assert wards or not re.search(r"\d labels?$", row)
+        assert not wards or "judge" not in row
 
 
 @OFTEN
@@ -145,8 +147,8 @@ def test_labels_of_all_statements_give_their_mean(
         return sum(shares) / len(shares)
 
     assert stored.corrected[METRIC].mean == pytest.approx(compute_mean(range(SAMPLES)))
-    values = json.loads(slices(run, "unit").model_dump_json())["slices"]
-    means = {part["value"]: part["corrected"][METRIC]["mean"] for part in values}
+    parts = printed_slices(run, "unit")
+    means = {part["value"]: part["corrected"][METRIC]["mean"] for part in parts}
     assert means == pytest.approx(
         {"ward": compute_mean(range(9)), "lab": compute_mean(range(9, SAMPLES))}
     )

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import printed_slices
 
 from localjudge import DataError, InputError, Run, ScriptedEngine, evaluate
-from localjudge.analysis.slices import slices
 from localjudge.dataset import load
 
 EMPTY: list[str | None] = ["", "  ", None]
@@ -156,8 +156,8 @@ def score(source: Any, **options: Any) -> Run:
 def test_an_empty_cell_is_a_missing_value_of_a_slice(tmp_path: Path, empty: str | None) -> None:
     rows = rows_with_topics(["a", "a", empty, empty])
     for source in (rows, as_file(tmp_path, rows)):
-        parts = slices(score(source), "topic").slices
-        assert [(part.value, part.samples) for part in parts] == [("a", 2), (None, 2)]
+        parts = printed_slices(score(source), "topic")
+        assert [(part["value"], part["samples"]) for part in parts] == [("a", 2), (None, 2)]
 
 
 @pytest.mark.parametrize("empty", [*EMPTY, "N/A"])

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import gate_file, printed, printed_lines, printed_summary
+from command_line import gate_file, printed, printed_lines, printed_slices, printed_summary
 
 from localjudge import Run
-from localjudge.analysis.slices import slices
 from tests.conftest import ScriptedRun
 
 METRIC = "context_recall"
@@ -104,8 +103,9 @@ def test_a_mean_with_more_failures_is_withheld_everywhere(
 def test_each_slice_allows_one_percent_of_its_samples(scripted_run: ScriptedRun) -> None:
     """2 of 250 samples may fail, but not 2 of the 125 in the first half."""
     run = run_with(scripted_run, "run", 250, 2)
-    parts = slices(run, "half").slices
-    means = {part.value: part.metrics[METRIC].mean for part in parts}
+    means: dict[str, float | None] = {}
+    for part in printed_slices(run, "half"):
+        means[part["value"]] = part["metrics"][METRIC]["mean"]
     assert means == {"first": None, "second": 1.0}
     decisions = run.check([f"{METRIC}[half=first]>=0.5", f"{METRIC}[half=second]>=0.5"]).decisions
     assert [decision.outcome for decision in decisions] == ["fail", "pass"]

@@ -1,6 +1,7 @@
 """What the command line prints about runs that are on disk."""
 
 import io
+import json
 import re
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -46,6 +47,13 @@ def printed_lines(*arguments: str | Path | Run, width: int = 100) -> list[str]:
 def printed_summary(run: Run, *options: str, width: int = 200) -> str:
     """Return what `show` prints of the whole run, as words separated by one blank."""
     return " ".join(printed("show", run, "--worst", "0", *options, width=width).split())
+
+
+def printed_slices(run: Run, column: str) -> list[dict[str, Any]]:
+    """Return the slices of a run by the values of a column, as `show --by` prints them in JSON."""
+    slices = json.loads(printed("show", run, "--by", column, "--json"))["slices"]
+    assert isinstance(slices, list)
+    return slices
 
 
 def refused(*arguments: str | Path | Run) -> str:
