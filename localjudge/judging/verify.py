@@ -289,6 +289,10 @@ def _finish(
             labels=verified,
         )
     except (InputError, OutOfResource) as error:
-        progress.note(f"{VERIFICATION} cannot be stored: {error.message}")
-        return verification.model_copy(update={"not_stored": error.message})
+        remedy = "make the directory writable, or verify a copy of it"
+        if isinstance(error, OutOfResource) and error.hint:
+            remedy = error.hint
+        problem = f"{error.message}; the result is as stated; to store it, {remedy}"
+        progress.note(f"{VERIFICATION} cannot be stored: {problem}")
+        return verification.model_copy(update={"not_stored": problem})
     return verification

@@ -80,6 +80,43 @@ def test_a_result_that_a_full_disk_cannot_store_is_exit_code_4(
         assert json.loads(process.stdout)["not_stored"]
     else:
         assert "verification.json" in " ".join((process.stdout + process.stderr).split())
+        assert "run the same command again" in " ".join(process.stderr.split())
+
+
+READ_ONLY = """
+import errno, os, sys
+from localjudge.cli.main import main
+
+directory = os.path.realpath(sys.argv[2])
+
+def refuse(event, arguments):
+    if event == "open" and isinstance(arguments[0], str) and arguments[2] & os.O_ACCMODE:
+        if os.path.realpath(arguments[0]).startswith(directory):
+            raise OSError(errno.{name}, os.strerror(errno.{name}), arguments[0])
+
+sys.addaudithook(refuse)
+main()
+"""
+"""A program that cannot open files of its run for writing, as on a disk that is mounted so."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs os.O_ACCMODE")
+@pytest.mark.parametrize("name", ["EROFS", "EACCES", "EPERM"])
+@pytest.mark.parametrize("options", [("--quiet",), ("--json",), ()], ids=str)
+def test_a_result_in_a_directory_that_cannot_be_written_says_what_to_do(
+    directory: Path, options: tuple[str, ...], name: str
+) -> None:
+    program = READ_ONLY.replace("{name}", name)
+    command = [sys.executable, "-B", "-c", program, "verify", str(directory), *options]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert process.returncode == 4, process.stderr
+    assert "bit-identical" in process.stdout
+    assert not (directory / "verification.json").exists()
+    said = " ".join((process.stdout + process.stderr).split())
+    if options == ("--json",):
+        said = json.loads(process.stdout)["not_stored"]
+    assert "verification.json" in said
+    assert "verify a copy" in said
 
 
 def test_a_changed_verdict_is_exit_code_3(directory: Path, call: Call) -> None:
