@@ -172,8 +172,21 @@ def write_output(file: Path, parts: Iterable[bytes]) -> int:
         raise unwritable(file, error, hint="name another file") from error
 
 
+def file_in_the_way(directory: Path) -> Path | None:
+    """Return the file that has the name of the directory or of one above it, or None."""
+    for path in (directory, *directory.parents):
+        if os.path.isdir(path):
+            return None
+        if os.path.exists(path):
+            return path
+    return None
+
+
 def unwritable(file: Path, error: OSError, *, hint: str) -> LocaljudgeError:
     problem = f"{file} cannot be written: {error.strerror or error}"
+    obstacle = file_in_the_way(file.parent)
+    if obstacle is not None:
+        problem = f"{file} cannot be written: {obstacle} is a file, not a directory"
     if error.errno in RETRY_HINTS:
         return OutOfResource(
             problem,

@@ -18,6 +18,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from localjudge.errors import MissingRun, RunDirectoryError
+from localjudge.resources import file_in_the_way
 from localjudge.run_directory.directory import (
     MANIFEST,
     make_directory,
@@ -68,6 +69,10 @@ class ComparisonDirectory(Record):
         expected = folder_names(baseline_column, column)
         if existing is not None and (existing.baseline, existing.run) != expected:
             problem = f"{path} compares {existing.run} with {existing.baseline}"
+            raise RunDirectoryError(problem, hint=hint)
+        obstacle = file_in_the_way(path)
+        if obstacle is not None:
+            problem = f"{path} cannot be written: {obstacle} is a file, not a directory"
             raise RunDirectoryError(problem, hint=hint)
         if existing is not None or not os.path.lexists(path):
             return

@@ -28,7 +28,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from localjudge.dataset.rows import reason, unique_keys
 from localjudge.errors import RETRY_HINTS, InputError, OutOfResource, RunDirectoryError
-from localjudge.resources import OPEN_SAFELY, part_names, replace_file, replace_whole, try_lock
+from localjudge.resources import (
+    OPEN_SAFELY,
+    file_in_the_way,
+    part_names,
+    replace_file,
+    replace_whole,
+    try_lock,
+)
 from localjudge.words import option, printable
 
 MANIFEST = "manifest.json"
@@ -325,4 +332,8 @@ def _translated_errors(path: Path) -> Iterator[None]:
             hint = f"{RETRY_HINTS[error.errno]}, then run the same command again to resume"
             raise OutOfResource(problem, hint=hint) from error
         hint = f"make it a writable directory, or name another with {option('out')}"
+        obstacle = file_in_the_way(path)
+        if obstacle is not None:
+            problem = f"{path} cannot be written: {obstacle} is a file, not a directory"
+            hint = f"name another directory with {option('out')}"
         raise RunDirectoryError(problem, hint=hint) from error

@@ -67,3 +67,43 @@ def test_every_file_is_private_under_any_umask(tmp_path: Path) -> None:
         Path(name).name for name in modes
     }
     assert set(modes.values()) == {0o600}, modes
+
+
+@pytest.mark.parametrize("out", ["taken", "taken/below", "taken/below/deep"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", DEMO, "--quiet"),
+        ("run", "pairs.jsonl", "--against", "old", "--map", "response=new", "--quiet"),
+        ("start", DEMO),
+    ],
+    ids=["run", "two answers", "start"],
+)
+def test_a_directory_with_the_name_of_a_file_is_refused(command: tuple[str, ...], out: str) -> None:
+    """The hint was once to make it a writable directory, and start began without any."""
+    texts = {"user_input": "Why?", "retrieved_contexts": ["So."], "old": "So.", "new": "No."}
+    write_rows("pairs.jsonl", texts)
+    Path("taken").write_text("mine")
+    done = localjudge(*command, "--out", out, stdin=subprocess.DEVNULL)
+    assert done.returncode == 1
+    said = " ".join(done.stderr.split())
+    assert "taken is a file" in said
+    assert "name another" in said
+    assert "--out" in said
+    assert "writable" not in said
+    assert Path("taken").read_text() == "mine"
+
+
+@pytest.mark.parametrize("out", ["taken/page.html", "taken/below/page.html"])
+def test_a_file_in_a_directory_with_the_name_of_a_file_is_refused(out: str) -> None:
+    localjudge("run", DEMO, "--out", "run", "--metrics", "context_recall", "--quiet")
+    Path("taken").write_text("mine")
+    for command in (
+        ("report", "run", "--out", out),
+        ("report", "run", "--certificate", out),
+        ("label", "run", "--page", out),
+        ("export", "run", "--format", "csv", "--out", out),
+    ):
+        done = localjudge(*command)
+        assert done.returncode == 1, command
+        assert "taken is a file" in " ".join(done.stderr.split()), command
