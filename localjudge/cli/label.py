@@ -70,7 +70,10 @@ def _pressed(descriptor: int) -> Iterator[str]:
 
     Skips keys such as arrows, because their sequences may contain digits.
     """
-    while (pressed := os.read(descriptor, 64).decode(errors="replace")) not in ("", _END):
+    while True:
+        pressed = os.read(descriptor, 64).decode(errors="replace")
+        if pressed in ("", _END):
+            return
         yield from _ESCAPE_SEQUENCE.sub("", pressed)
 
 

@@ -91,27 +91,26 @@ def verdicts_view(
     metric: str | None = None,
     read: Mapping[UnitKey, str] = MappingProxyType({}),
 ) -> list[Table]:
-    """Return the scores, or the ones of a metric, each above its units and what was `read`."""
+    """Return the scores, or the ones of a metric, each above its units and what was `read`.
+
+    Omits the probabilities of judges that agree.
+    """
     units: dict[tuple[str, str], list[VerdictRow]] = {}
     for verdict in verdicts:
-        units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
+        shown = verdict
+        if verdict.judges and not is_divided(verdict.judges):
+            shown = replace(verdict, judges=None)
+        units.setdefault((verdict.sample_id, verdict.metric), []).append(shown)
     tables: list[Table] = []
     for score in scores:
         if metric not in (None, score.metric):
             continue
         titles = [f"{score.sample_id}: {score.metric} {describe_score(score)}"]
-        rows = [_in_brief(row) for row in units.get((score.sample_id, score.metric), [])]
+        rows = units.get((score.sample_id, score.metric), [])
         for cells in _tabulate(rows, read):
             tables.append(Table(rows=cells, titles=titles, indent=2))
             titles = []
     return tables
-
-
-def _in_brief(verdict: VerdictRow) -> VerdictRow:
-    """Return the row without the probabilities of judges that agree."""
-    if verdict.judges and not is_divided(verdict.judges):
-        return replace(verdict, judges=None)
-    return verdict
 
 
 def _tabulate(
