@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 from command_line import printed
+from human_labels import answer_all, draw
 
 from localjudge import Run
-from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_sheet import write_sheet
-from localjudge.labels.labelling import Labelling
 from localjudge.report.label_views import row_view
 from localjudge.report.terminal import show
 from tests.analysis.conftest import corrected, effects, written
@@ -36,9 +35,7 @@ AROUND = ("response", "😀 It rained in May.\n", STATEMENT, " Snow fell \x1b[2J
 
 
 def map_rows(run: Run) -> dict[str, dict[str, Any]]:
-    return {
-        row["text"]: row for row in Labelling(run, "ann", DrawingOptions(metrics=list(run))).rows
-    }
+    return {row["text"]: row for row in draw(run, metrics=list(run)).rows}
 
 
 def test_a_statement_has_the_answer_around_it(scripted_run: ScriptedRun) -> None:
@@ -103,7 +100,7 @@ def test_the_answer_around_a_statement_is_no_part_of_its_key(scripted_run: Scrip
         for number in range(2)
     ]
     run = scripted_run("run", rows, {}, metrics=["faithfulness"])
-    assert sorted(row["text"] for row in Labelling(run, "ann").rows) == [
+    assert sorted(row["text"] for row in draw(run).rows) == [
         "It was 0.",
         "It was 1.",
         STATEMENT,
@@ -119,7 +116,7 @@ CITATIONS = ("faithfulness", "citation_support", "citation_support(of=all)")
 
 def keys_by_text(run: Run, metric: str) -> dict[str, set[str]]:
     keys: dict[str, set[str]] = {}
-    for row in Labelling(run, "ann", DrawingOptions(metrics=[metric])).rows:
+    for row in draw(run, metrics=[metric]).rows:
         keys.setdefault(row["text"], set()).add(row["label_id"])
     return keys
 
@@ -144,9 +141,7 @@ def test_a_statement_is_another_one_if_it_cites_something_else(scripted_run: Scr
 
 def test_labels_of_faithfulness_do_not_correct_citations(scripted_run: ScriptedRun) -> None:
     run = cited_towns(scripted_run, "run", CITING)
-    labelling = Labelling(run, "ann", DrawingOptions(metrics=["faithfulness"]))
-    while labelling.rows:
-        labelling.answer(1)
+    answer_all(draw(run, metrics=["faithfulness"]))
 
     assert corrected(run, "faithfulness").own_labels == 2
     assert corrected(run, "citation_support").own_labels == 0
@@ -179,8 +174,8 @@ def test_a_context_is_shown_with_the_id_that_a_citation_names(
     }
     run = scripted_run("run", [row], {}, metrics=["faithfulness", "citation_support"])
 
-    supported = Labelling(run, "ann", DrawingOptions(metrics=["faithfulness"])).rows
-    cited = Labelling(run, "ann", DrawingOptions(metrics=["citation_support"])).rows
+    supported = draw(run, metrics=["faithfulness"]).rows
+    cited = draw(run, metrics=["citation_support"]).rows
     assert [row["context_ids"] for row in (*supported, *cited)] == [None] * 2 + [list(ids)] * 2
     show(*row_view(cited[0], 0, 2, {}))
     assert f"context 2, id {ids[1]}" in capsys.readouterr().out

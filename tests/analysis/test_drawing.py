@@ -3,15 +3,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from human_labels import draw
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Criterion, InputError, Run
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import DrawingOptions, draw_again, draw_statements
+from localjudge.labels.drawing import draw_again, draw_statements
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelled_units import sampling_weights
-from localjudge.labels.labelling import Labelling
 from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.units import unit_frames
 from localjudge.metrics import catalog
@@ -91,7 +91,7 @@ def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(
     run = scripted_run("run", SHARED, {}, metrics=BOTH)
     drawing = draw_statements(LabelSource.of_run(run).correctable(), 99, 0)
     assert len(drawing.statements) == len({drawn.key for drawn in drawing.statements}) == 13
-    labelling = Labelling(run, "ann", DrawingOptions(sample=99))
+    labelling = draw(run, "ann", 99)
     while labelling.rows:
         labelling.answer(0 if labelling.rows[0]["text"].startswith("Fact 1 ") else 1)
     recall = run["context_recall"].corrected
@@ -112,7 +112,7 @@ def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(
 ) -> None:
     """All faithfulness statements are in context_recall, which has as many others."""
     run = scripted_run("run", SHARED, {}, metrics=BOTH)
-    labelling = Labelling(run, "ann", DrawingOptions(sample=99, metrics=["faithfulness"]))
+    labelling = draw(run, "ann", 99, metrics=["faithfulness"])
     while labelling.rows:
         labelling.answer(1)
     decisions = Decisions(stored_labels(run.directory))
@@ -255,14 +255,14 @@ def run(judged_run: JudgedRun) -> Run:
 def test_any_keys_give_the_labels_of_a_plain_list(run: Run, pressed: list[str]) -> None:
     """The model is a dict of answers. `!` kills and restarts the session, which clears undo."""
     Path(run.directory / "labels.jsonl").unlink(missing_ok=True)
-    labelling = Labelling(run, "ann", DrawingOptions(sample=5))
+    labelling = draw(run, "ann", 5)
     order = [row["label_id"] for row in labelling.rows]
     model = dict[str, Any]()
     opened = [*order]
     passed = list[str]()
     for key in pressed:
         if key == "!":
-            labelling = Labelling(run, "ann", DrawingOptions(sample=5))
+            labelling = draw(run, "ann", 5)
             opened = [name for name in order if name not in model]
             passed = []
         elif key == "u":
@@ -292,8 +292,8 @@ def test_any_keys_give_the_labels_of_a_plain_list(run: Run, pressed: list[str]) 
 def test_a_second_annotator_gets_statements_without_a_label(judged_run: JudgedRun) -> None:
     """Bob gets the statements that ann left undecided, but not those she labelled."""
     run = judged_run()
-    ann = Labelling(run, "ann", DrawingOptions(sample=5))
+    ann = draw(run, "ann", 5)
     for label in (1, 0, "?", 1):
         ann.answer(label)
-    assert len(Labelling(run, "bob", DrawingOptions(sample=5)).rows) == 2
-    assert len(Labelling(run, "ann", DrawingOptions(sample=5)).rows) == 1
+    assert len(draw(run, "bob", 5).rows) == 2
+    assert len(draw(run, "ann", 5).rows) == 1

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from command_line import printed_lines, printed_slices
+from human_labels import draw
 
 from localjudge import InputError, Run
 from localjudge.analysis.gates import parse_gate
-from localjudge.labels.drawing import DrawingOptions, draw_again
-from localjudge.labels.labelling import Labelling
+from localjudge.labels.drawing import draw_again
 from localjudge.labels.units import unit_frames
 from localjudge.run_directory.label_rows import stored_labels
 from tests.analysis.conftest import expect, label, labels_of
@@ -100,7 +100,7 @@ def test_statements_that_a_second_annotator_was_not_shown_are_no_warning(
     found = labels_of(run)
     assert found.annotators["bob"] == 25
     assert found.passed_over == 0
-    skipping = Labelling(run, "cy", DrawingOptions(sample=90, seed=6))
+    skipping = draw(run, "cy", 90, seed=6)
     skipping.skip()
     for _ in range(5):
         skipping.answer(0)
@@ -310,9 +310,7 @@ def test_the_width_of_slices_is_stated_before_the_work(
     departments: Callable[..., Run], labels: int, each: int, expected: str
 ) -> None:
     """Three slices. With 25 labels each: 2 x 2.064 x 0.5 / 5 = 0.413."""
-    [outlook] = Labelling(
-        departments(), "ann", DrawingOptions(sample=labels, by="department")
-    ).remarks
+    [outlook] = draw(departments(), "ann", labels, by="department").remarks
     assert f"about {each} labels for each of 3 slices" in outlook
     assert expected in outlook
 
@@ -326,7 +324,7 @@ def test_the_stated_width_of_slices_counts_looks_already_taken(
     sqrt(20) = 0.936.
     """
     run = label(departments(), label_text, 60)
-    [outlook] = Labelling(run, "ann", DrawingOptions(sample=75, by="department")).remarks
+    [outlook] = draw(run, "ann", 75, by="department").remarks
     assert "about 0.94 wide" in outlook
     assert "20 labels count" in outlook
 

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 from command_line import printed_lines, printed_slices, refused
+from human_labels import draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.labelling import Labelling
 from localjudge.stats.paired import paired_difference
 from tests.analysis.conftest import expect
 from tests.cli.conftest import called
@@ -164,7 +163,7 @@ def test_a_slice_with_failures_has_no_mean(
     values = json.loads(called(capfd, "show", run.directory, "--by", "topic", "--json")[1])
     assert [part["value"] for part in values["slices"]] == ["a", "b"]
     assert called(capfd, "show", run.directory, "1", "--by", "topic")[0] == 1
-    Labelling(run, options=DrawingOptions(metrics=[METRIC])).answer(1)
+    draw(run, metrics=[METRIC]).answer(1)
     assert [[*part["corrected"]] for part in printed_slices(run, "topic")] == [[METRIC], []]
 
 

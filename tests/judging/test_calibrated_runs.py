@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from human_labels import draw
 from hypothesis import given
 from hypothesis import strategies as st
 
 import localjudge
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.labels.drawing import DrawingOptions
-from localjudge.labels.labelling import Labelling
 from localjudge.run_directory.calibration import Calibration
 
 ROWS: list[dict[str, Any]] = [
@@ -50,7 +49,7 @@ def calibration() -> Calibration:
 
 
 def calibrated(run: Run, name: str) -> Calibration:
-    labelling = Labelling(run, options=DrawingOptions(sample=1_000))
+    labelling = draw(run, None)
     while labelling.rows:
         row = labelling.rows[0]
         labelling.answer(1 if row["text"].startswith("One") == (row["sample_id"] != "3") else 0)
