@@ -9,7 +9,6 @@ from command_line import printed
 from human_labels import answer_all, draw
 
 from localjudge import Run
-from localjudge.labels.label_sheet import write_sheet
 from localjudge.report.label_views import row_view
 from localjudge.report.terminal import show
 from tests.analysis.conftest import corrected, effects, written
@@ -62,18 +61,17 @@ def test_the_sheet_marks_the_statement_and_reading_ignores_it(
 ) -> None:
     """Also read is a sheet without the column."""
     run = scripted_run("run", ROWS, {}, metrics=["faithfulness"])
-    rows = list(map_rows(run).values())
-    write_sheet(tmp_path / "sheet.csv", rows)
-    with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
+    with run.label(tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
+        next(file)  # the instruction
         sheet = list(csv.DictReader(file))
     assert {row["statement"]: row["answer"] for row in sheet}[STATEMENT] == (
         "😀 It rained in May.\n>>> This is less than 20 %. <<< Snow fell \x1b[2J too."
     )
     changed = [{**row, "answer": "other", "human": 1} for row in sheet]
-    assert effects(run, written(tmp_path / "new.jsonl", *changed), "ann") == {"new": len(rows)}
+    assert effects(run, written(tmp_path / "new.jsonl", *changed), "ann") == {"new": len(sheet)}
     for row in changed:
         del row["answer"]
-    assert effects(run, written(tmp_path / "old.jsonl", *changed), "ann") == {"known": len(rows)}
+    assert effects(run, written(tmp_path / "old.jsonl", *changed), "ann") == {"known": len(sheet)}
 
 
 def test_the_terminal_marks_the_statement_in_the_answer(
@@ -179,9 +177,8 @@ def test_a_context_is_shown_with_the_id_that_a_citation_names(
     assert [row["context_ids"] for row in (*supported, *cited)] == [None] * 2 + [list(ids)] * 2
     show(*row_view(cited[0], 0, 2, {}))
     assert f"context 2, id {ids[1]}" in capsys.readouterr().out
-    write_sheet(tmp_path / "sheet.csv", cited)
-    sheet = (tmp_path / "sheet.csv").read_text(encoding="utf-8-sig")
-    assert f"[2, id {ids[1]}] {TOWNS[1]}" in sheet
+    sheet = run.label(tmp_path / "sheet.csv", metrics="citation_support")
+    assert f"[2, id {ids[1]}] {TOWNS[1]}" in sheet.read_text(encoding="utf-8-sig")
     assert f"(id {ids[1]}) {TOWNS[1]}" in printed("show", run, "towns")
 
 
