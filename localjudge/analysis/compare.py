@@ -113,12 +113,14 @@ def compare(
 def join_statements(comparison: ComparisonDirectory) -> LabelSource:
     """Return the statements of both runs of a comparison, to be labelled together.
 
-    Raises RunDirectoryError if a run is not finished, and InputError if scores stopped one.
+    Raises RunDirectoryError if a run is not finished or its own labels are damaged, which a
+    comparison reads as well, and InputError if scores stopped one.
     """
     baseline = as_run(comparison.baseline_path)
     run = as_run(comparison.run_path)
-    check_labels_allowed(baseline)
-    check_labels_allowed(run)
+    for each in (baseline, run):
+        check_labels_allowed(each)
+        stored_labels(each.directory)
     metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     frames = _joint_frames(PairedRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics)))
     parts = (

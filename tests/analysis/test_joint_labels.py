@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import printed_lines
+from command_line import printed_lines, refused
 from human_labels import answer_all, draw, fill_sheet
 
 import localjudge
@@ -349,3 +349,19 @@ def test_labels_between_two_looks_wait_and_the_missing_ones_reach_the_next(
     assert "40" in found.waiting
     [missing] = re.findall(r"about (\d+) more labels would decide", claim(comparison))
     assert int(missing) in (10, 50, 130, 210)  # up to 40, 80, 160 or all labels
+
+
+@pytest.mark.parametrize("side", ["baseline_path", "run_path"])
+@pytest.mark.parametrize("damage", ['{"broken": 1}', "nonsense", "[]"])
+def test_damaged_labels_of_a_run_are_refused_before_labelling_as_in_a_comparison(
+    compared: Callable[..., ComparisonDirectory], side: str, damage: str
+) -> None:
+    """Labels were once drawn and given, and the comparison with them was refused."""
+    comparison = compared([["One is so."]] * 3, [["Two is so."]] * 3)
+    path = getattr(comparison, side) / LABELS
+    path.write_text(f"{damage}\n")
+    sheet = comparison.path.parent / "sheet.csv"
+    message = refused("compare", comparison.baseline_path, comparison.run_path)
+    assert f"{path}:1" in message
+    assert refused("label", comparison.path, "--out", sheet) == message
+    assert not sheet.exists()
