@@ -347,7 +347,7 @@ def _slice_rows(run: RunRecord, by: str, messages: Messages) -> Iterator[dict[st
                 basis = messages.plain("certificate.corrected", labels=labels)
             elif corrected and metric.basis == "too few labels":
                 labelled = corrected.counts.labelled if corrected.counts else 0
-                basis = messages.plain("certificate.by_labels", n=labelled)
+                basis = messages.plain("labels.count", n=labelled)
             yield {
                 "value": name_slice(part.value),
                 "metric": metric.name,

@@ -134,7 +134,9 @@ def gate_row(decision: GateDecision, messages: Messages) -> dict[str, Any]:
     """Return a gate with its outcome, value and basis in the language."""
     basis = "certificate.judge_only"
     if decision.corrected or decision.labels is not None:
-        basis = "certificate.by_labels"
+        basis = "labels.count"  # without a value, nothing is by these labels
+        if decision.value is not None:
+            basis = "certificate.by_labels"
     gate = parse_gate(decision.gate)
     write = translate_estimate
     if gate.delta:

@@ -234,7 +234,7 @@ def _describe_basis(name: str, change: SliceChange, messages: Messages) -> str:
         return messages.plain("certificate.corrected", labels=given)
     if change.is_withheld and change.corrected:
         count = max(change.corrected.labelled, change.corrected.own_labels)
-        return messages.plain("certificate.by_labels", n=count)
+        return messages.plain("labels.count", n=count)
     if not catalog.is_judged(name):
         return messages.plain("certificate.without_judge")
     return messages.plain("certificate.judge_only")

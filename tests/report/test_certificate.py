@@ -317,11 +317,13 @@ def test_a_certificate_names_all_that_decides_the_number(
         in page
     )
     assert "ann (19, 0 yes)" in page
-    assert "faithfulness>=0.6undecided--by 19 labels" in page
+    assert "faithfulness>=0.6undecided--19 labels" in page
+    assert "faithfulness: 19 labels " in page
+    assert "by 19 labels" not in page
     labels = label_file(run.directory).rows
     for value, remainder in (("a", 0), ("b", 1)):
         count = sum(int(row.sample_id[1:]) % 2 == remainder for row in labels)
-        assert f"{value}faithfulness20--by {count} labels" in page
+        assert f"{value}faithfulness20--{count} labels" in page
     assert (
         "Files checkedmanifest.json, run.sqlite, summary.json, scores.jsonl, verdicts.jsonl, "
         "evidence.jsonl, labels.jsonl" in page
