@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from command_line import printed, refused
 
 import localjudge
 from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
-from localjudge.report.sample_views import prompts_view, sample_view
 from localjudge.run_directory.directory import locked_directory
 from tests.run_directory.conftest import edited, in_store
 
@@ -49,9 +49,13 @@ def made(directory: Path) -> Run:
 
 
 def shown(directory: Path) -> None:
-    run = Run.open(directory)
-    sample_view(run, "a")
-    prompts_view(run, "a", "context_recall")
+    """Show a sample and its prompts. Raises LocaljudgeError with what the command says."""
+    command = ("show", directory, "a", "--prompts", "--metrics", "context_recall")
+    try:
+        printed(*command)
+    except AssertionError:
+        problem, _, hint = refused(*command).partition("\n  hint: ")
+        raise LocaljudgeError(problem, hint=hint) from None
 
 
 READERS: dict[str, Callable[[Path], object]] = {
