@@ -53,7 +53,7 @@ class StartFolder(NamedTuple):
             hint = f"name another folder with {option('out')}"
             obstacle = file_in_the_way(out)
             if obstacle is not None:
-                problem = f"{out} cannot be written: {obstacle} is a file, not a folder"
+                problem = f"{obstacle} is a file, not a folder"
                 raise InputError(problem, hint=hint)
             if not folder._is_free():
                 raise InputError(

@@ -72,7 +72,7 @@ class ComparisonDirectory(Record):
             raise RunDirectoryError(problem, hint=hint)
         obstacle = file_in_the_way(path)
         if obstacle is not None:
-            problem = f"{path} cannot be written: {obstacle} is a file, not a directory"
+            problem = f"{obstacle} is a file, not a directory"
             raise RunDirectoryError(problem, hint=hint)
         if existing is not None or not os.path.lexists(path):
             return

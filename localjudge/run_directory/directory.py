@@ -334,6 +334,6 @@ def _translated_errors(path: Path) -> Iterator[None]:
         hint = f"make it a writable directory, or name another with {option('out')}"
         obstacle = file_in_the_way(path)
         if obstacle is not None:
-            problem = f"{path} cannot be written: {obstacle} is a file, not a directory"
+            problem = f"{obstacle} is a file, not a directory"
             hint = f"name another directory with {option('out')}"
         raise RunDirectoryError(problem, hint=hint) from error

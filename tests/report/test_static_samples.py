@@ -118,7 +118,7 @@ def page(browser: Browser, tmp_path: Path) -> Page:
 
 @pytest.mark.engine
 def test_a_link_marks_the_sentence_without_a_script(page: Page) -> None:
-    expect(page.get_by_text("which did not run here")).to_contain_text("localjudge show run SAMPLE")
+    expect(page.get_by_text("which did not run here")).to_contain_text("/run SAMPLE")
     link = page.get_by_role("link", name="evidence [2] 1.000")
     link.focus()
     page.keyboard.press("Enter")
