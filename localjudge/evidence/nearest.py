@@ -32,7 +32,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from localjudge.evidence.finder import ENGLISH, Cut, Finder, Part, add_weights, end_of_part
 from localjudge.evidence.finder import VERSION as FINDER_VERSION
@@ -75,14 +75,17 @@ class NearestText(NamedTuple):
         return MARK.join(part.span.text for part in self.parts)
 
 
-def identity(letters: int, language: str) -> dict[str, str | int]:
+def identity(letters: int, units: Sequence[str], language: str) -> dict[str, Any]:
     """Return everything that affects what is read, besides the sentences and their texts."""
-    return {
+    values: dict[str, Any] = {
         "letters": letters,
         "version": VERSION,
         "finder_version": FINDER_VERSION,
         "language": language,
     }
+    if units:
+        values["units"] = list(units)
+    return values
 
 
 def read_nearest(

@@ -14,6 +14,8 @@ white space, or the format that the model was trained for:
 
 All files are hashed together, but a task in `special/` separately, and only if it is asked.
 
+With `nearest`, the model reads only the sentences nearest to what it judges.
+
 A profile with a `head` is for models with a classification head, which write no text. It names
 their outputs in order, and each task says which of them mean yes:
 
@@ -46,6 +48,7 @@ from localjudge.types import (
     Record,
     Relevance,
     Task,
+    UnitKind,
 )
 
 ANSWER_SENTENCE = "answer_sentence"
@@ -136,15 +139,13 @@ class NodeTemplate(Record):
 class Head(Record):
     """Outputs of a classification head, in the model's order, and how long texts are cut for it.
 
-    `share` has the ids of the tokens for `{share}` (see `ClassifierReading`). With `letters`, the
-    model reads the sentences nearest to a statement, so many letters at most. Without, it reads
-    everything, in windows that have at most `window_tokens` tokens, and begin with the last
-    `overlap` sentences of the previous one.
+    `share` has the ids of the tokens for `{share}` (see `ClassifierReading`). What it does not read
+    by `Nearest` it reads in windows that have at most `window_tokens` tokens, and begin with the
+    last `overlap` sentences of the previous one.
     """
 
     outputs: tuple[str, ...] = Field(min_length=1)
     share: tuple[NonNegativeInt, ...] = ()
-    letters: PositiveInt | None = None
     overlap: NonNegativeInt = 1
     window_tokens: PositiveInt | None = None
 
@@ -162,6 +163,22 @@ class Head(Record):
         if not is_named:
             return len(outputs) == len(self.outputs)
         return list(map(str.casefold, outputs)) == list(map(str.casefold, self.outputs))
+
+
+class Nearest(Record):
+    """How much a model reads: the sentences nearest to what is judged, so many letters at most.
+
+    With `units`, only where it judges units of these kinds, and everything for the others.
+    """
+
+    letters: PositiveInt
+    units: tuple[UnitKind, ...] = ()
+
+    def letters_for(self, unit: UnitKind) -> int | None:
+        """Return the letters that are read for a kind of unit, None if everything is."""
+        if self.units and unit not in self.units:
+            return None
+        return self.letters
 
 
 class HeadAnswer(Record):
@@ -250,6 +267,7 @@ class PromptProfile(Record):
     begin_of_text: bool = True
     bare_answer: str = ""
     head: Head | None = None
+    nearest: Nearest | None = None
     made_for: tuple[Annotated[dict[str, re.Pattern[str]], Field(min_length=1)], ...] = ()
     tasks: dict[str, TaskPrompt]
     special: dict[str, str] = Field(default_factory=dict)

@@ -149,12 +149,14 @@ class PromptWriter:
             explanation = grammars[1]
         return VerdictRequest(path, grammars[0], explanation, self._profile.reading(prompt))
 
-    @property
-    def letters(self) -> int | None:
-        """The letters of the nearest sentences that the model reads, or None if it reads all."""
-        if self._profile.head is None:
+    def letters(self, task: Task) -> int | None:
+        """Return the letters of the nearest sentences that the model reads for a task.
+
+        None if it reads everything.
+        """
+        if self._profile.nearest is None:
             return None
-        return self._profile.head.letters
+        return self._profile.nearest.letters_for(task.unit.kind)
 
     @property
     def overlap(self) -> int:

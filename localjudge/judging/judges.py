@@ -163,8 +163,9 @@ def wrap_engine(
     profile, _ = chosen
     chat = find_chat_ends(profile, engine)
     how_read = None
-    if profile.head is not None and profile.head.letters is not None:
-        how_read = nearest.identity(profile.head.letters, settings.language)
+    if profile.nearest is not None:
+        letters = profile.nearest.letters
+        how_read = nearest.identity(letters, profile.nearest.units, settings.language)
     prompts = PromptWriter(profile, chat, reasons=settings.reasons, nearest=how_read)
     card = identity.card(engine.name or identity.engine, PromptsIdentity(**prompts.identity))
     note = ""

@@ -85,12 +85,9 @@ class Wording:
         return worded
 
     def _make_questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
-        letters = self._prompts.letters
-        if letters is not None:
-            finders = shared_finders(self._sentences, self._language)
-            tasks = [show_nearest(task, finders, letters, self._fits) for task in tasks]
+        tasks = list(map(self._show, tasks))
         requests = self._prompts.requests(tasks)
-        if letters is not None or all(map(self._surely_fits, requests)):
+        if all(map(self._surely_fits, requests)):
             return [((self.keys.keyed(request), None),) for request in requests]
         cut = Windows(
             cost=lambda task: self.engine.length(self._prompts.request(task)),
@@ -99,13 +96,24 @@ class Wording:
             overlap=self._prompts.overlap,
         )
         questions_by_task: list[tuple[Question, ...]] = []
-        for task in tasks:
+        for task, whole in zip(tasks, requests, strict=True):
+            if self._prompts.letters(task) is not None:
+                questions_by_task.append(((self.keys.keyed(whole), None),))
+                continue
             questions_of_task: list[Question] = []
             for window, number in cut.split(task):
                 request = self._prompts.request(window)
                 questions_of_task.append((self.keys.keyed(request), number))
             questions_by_task.append(tuple(questions_of_task))
         return questions_by_task
+
+    def _show(self, task: Task) -> Task:
+        """Return the task with the nearest sentences only, if the judge reads no more."""
+        letters = self._prompts.letters(task)
+        if letters is None:
+            return task
+        finders = shared_finders(self._sentences, self._language)
+        return show_nearest(task, finders, letters, self._fits)
 
     def _fits(self, task: Task) -> bool:
         """Return whether a task fits the context, True if its text cannot be read at all."""

@@ -169,16 +169,17 @@ def _data_remarks(run: RunRecord) -> Iterator[str]:
 def _advise_on_windows(run: RunRecord) -> str:
     """Return how to avoid windows: by a new run, or by a larger context of this or another judge.
 
-    A packaged reader reads the nearest sentences, but read windows in earlier versions.
+    Packaged judges read the nearest sentences, but read windows in earlier versions.
     """
     larger = f"a larger {option_name('n_ctx')} avoids windows"
+    windowed = {row.unit for row in run.iter_verdicts() if row.window is not None}
     sizes: list[int] = []
     for judge in run.manifest.judge.judges:
         size = judge.engine.n_ctx
         packaged = model_registry.packaged_as(str(judge.engine.model_sha256))
         if packaged is not None and packaged.profile is not None:
-            head = load_profile(packaged.profile).head
-            reads_nearest = head is not None and head.letters is not None
+            nearest = load_profile(packaged.profile).nearest
+            reads_nearest = nearest is not None and all(map(nearest.letters_for, windowed))
             is_asked_so = judge.judge.profile == packaged.profile
             if reads_nearest and is_asked_so and judge.judge.nearest is None:
                 now = f"the {packaged.name} now reads the nearest sentences in place of windows"
@@ -291,8 +292,8 @@ def classifier_lines(run: RunRecord) -> Iterator[str]:
     for name, member in judges.items():
         nearest = member.judge.nearest
         if nearest is not None:
-            letters = nearest["letters"]
-            yield f"{name}: the sentences nearest to each statement, {letters} letters at most"
+            near = f"the sentences nearest to each statement, {nearest.letters} letters at most"
+            yield f"{name}: {near}"
         elif member.engine.engine == CLASSIFIER:
             yield f"{name}: all texts, in windows if they were too long for its context"
 

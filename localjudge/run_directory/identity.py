@@ -99,6 +99,23 @@ class EngineIdentity(ManifestPart):
         return model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
 
 
+class NearestIdentity(ManifestPart):
+    """Which sentences a judge reads: for which kinds of units, all of them if there are no `units`.
+
+    `version` and `finder_version` are those of the rules by which sentences are near.
+    """
+
+    letters: int
+    version: int
+    finder_version: int
+    language: str
+    units: list[str] = Field(default_factory=list)
+
+    def is_read_for(self, unit: str) -> bool:
+        """Return whether only the nearest sentences are read for units of this kind."""
+        return not self.units or unit in self.units
+
+
 class PromptsIdentity(ManifestPart):
     """How the judge is asked. `special_tasks` are the questions of only some metrics.
 
@@ -109,7 +126,7 @@ class PromptsIdentity(ManifestPart):
     profile: str | None = None
     profile_sha256: str | None = None
     reasons: str | None = None
-    nearest: dict[str, str | int] | None = None
+    nearest: NearestIdentity | None = None
     special_tasks: dict[str, dict[str, str]] = Field(default_factory=dict)
 
     @property
@@ -267,9 +284,11 @@ class JudgeIdentity(ManifestPart):
     @property
     def letters_read(self) -> int | None:
         """Return how many letters a judge reads for a statement, None if no judge chooses."""
-        letters = [
-            int(judge.judge.nearest["letters"]) for judge in self.judges if judge.judge.nearest
-        ]
+        letters: list[int] = []
+        for judge in self.judges:
+            nearest = judge.judge.nearest
+            if nearest is not None and nearest.is_read_for("statement"):
+                letters.append(nearest.letters)
         return max(letters, default=None)
 
     @property

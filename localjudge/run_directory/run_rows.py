@@ -15,6 +15,7 @@ from localjudge.dataset.rows import UNKNOWN, group_name, is_blank
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.evidence.nearest import MARK
 from localjudge.run_directory.directory import STORE, excerpt
+from localjudge.run_directory.identity import NearestIdentity
 from localjudge.run_directory.result_rows import (
     SCORES,
     ScoreRow,
@@ -76,21 +77,24 @@ def texts_read(
 
     Empty for judges that read everything.
     """
-    readers: list[int] = []
+    readers: dict[int, NearestIdentity] = {}
     for number, judge in enumerate(run.manifest.judge.judges):
         if judge.judge.nearest is not None:
-            readers.append(number)
+            readers[number] = judge.judge.nearest
     if not readers:
         return {}
-    asked: dict[UnitKey, list[str]] = {}
-    for metric, position, text in stored_user_texts(run.directory / STORE, sample.id, readers):
-        asked.setdefault((metric, position), []).append(text)
+    asked: dict[UnitKey, list[tuple[int, str]]] = {}
+    prompts = stored_user_texts(run.directory / STORE, sample.id, readers)
+    for metric, position, number, text in prompts:
+        asked.setdefault((metric, position), []).append((number, text))
     read: dict[UnitKey, str] = {}
     for verdict in verdicts:
         unit = (verdict.metric, verdict.position or 0)
         shown = [read_characters(text).text for text in _texts_for(sample, verdict)]
         texts: list[str] = []
-        for text in asked.get(unit, ()):
+        for number, text in asked.get(unit, ()):
+            if not readers[number].is_read_for(verdict.unit):
+                continue
             parts = text.split(MARK)
             if all(any(part in each for each in shown) for part in parts):
                 texts.append(text)

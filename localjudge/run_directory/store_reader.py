@@ -9,7 +9,7 @@ Every function with a path raises RunDirectoryError for an unreadable or foreign
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from itertools import islice
@@ -313,11 +313,11 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
 
 
 def stored_user_texts(
-    path: Path, sample_id: str, judges: Sequence[int]
-) -> Iterator[tuple[str, int, str]]:
+    path: Path, sample_id: str, judges: Container[int]
+) -> Iterator[tuple[str, int, int, str]]:
     """Yield the user's texts in the prompts to these judges about a sample.
 
-    With the metric and the position of the unit.
+    With the metric, the position of the unit and the number of the judge.
     """
     query = (
         "SELECT unit.metric, unit.position, unit.judge, node.text, node.pieces"
@@ -331,7 +331,7 @@ def stored_user_texts(
         if judge in judges:
             for piece, is_trusted in _pieces_of(text, pieces, path):
                 if not is_trusted:
-                    yield metric, position, piece
+                    yield metric, position, judge, piece
 
 
 def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:

@@ -40,6 +40,7 @@ def write_profile(
     outputs: Sequence[str] = ("supported",),
     answer: str = "",
     head: str = "",
+    nearest: str = "",
     share: bool = True,
 ) -> Path:
     """Write a profile for attribution and relevance, with share tokens by default."""
@@ -49,6 +50,8 @@ def write_profile(
     place = "{share}" if share else ""
     profile = 'description = "made up"\nchat = false\ninstructions = false\nbegin_of_text = false\n'
     profile += f"[head]\noutputs = [{names}]\n{share_line}{head}\n"
+    if nearest:
+        profile += f"[nearest]\n{nearest}\n"
     answer_line = f"answer = {answer}\n" if answer else ""
     attribution = (
         f'grammar = "attributed"\n{answer_line}[[node]]\ntext = "<s>{place}{{unit}}</s>"\n'

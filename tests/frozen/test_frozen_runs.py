@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import localjudge
+from localjudge import RunDirectoryError
 from tests.frozen.frozen_runs import MAKERS, MODELS, NAMES, RESULTS, look, read_views, unpack
 
 _TABLES = ("export", "sheet")
@@ -93,7 +94,12 @@ def test_a_frozen_run_is_judged_again_by_its_stored_answers(name: str, folder: P
     """No question is asked again, and the results are the same."""
     frozen = unpack(name, folder / "frozen")
     shutil.copytree(frozen, folder / name)
-    MAKERS[name](folder)
+    try:
+        MAKERS[name](folder)
+    except RunDirectoryError as error:
+        if name not in MODELS or "engine." not in str(error):
+            raise
+        pytest.skip("another processor or package: stored answers are of another engine")
     for file in RESULTS:
         if (frozen / file).exists():
             before = _read_values(frozen / file)

@@ -204,6 +204,17 @@ def test_an_invalid_head_is_refused(
 
 
 @pytest.mark.parametrize(
+    "nearest",
+    ["letters = 0", "letters = -1", 'units = ["statement"]', 'letters = 9\nunits = ["x"]'],
+)
+def test_an_invalid_number_of_letters_is_refused(tmp_path: Path, nearest: str) -> None:
+    folder = write_profile(tmp_path / "wrong", nearest=nearest)
+    with pytest.raises(InputError) as caught:
+        load_profile(str(folder))
+    assert "nearest" in caught.value.message
+
+
+@pytest.mark.parametrize(
     "removed",
     ["share = [20, 21, 22, 23]\n", '[head]\noutputs = ["supported"]\nshare = [20, 21, 22, 23]\n'],
 )

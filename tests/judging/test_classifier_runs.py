@@ -47,7 +47,7 @@ def file(make_model: ModelMaker) -> ModelFile:
 @pytest.fixture
 def nearest(tmp_path: Path) -> str:
     """A profile for the same model that reads the nearest 100 letters."""
-    return str(write_profile(tmp_path / "nearest", head="letters = 100"))
+    return str(write_profile(tmp_path / "nearest", nearest="letters = 100"))
 
 
 @pytest.fixture
@@ -158,7 +158,9 @@ def test_what_is_read_is_part_of_the_judge(
         assert read in line
         page = run.report(tmp_path / f"{read}.html").read_text(encoding="utf-8")
         assert line.removeprefix("read by ") in page
-    read_nearest = dict(near.manifest.judge.judge.nearest or {})
+    identity = near.manifest.judge.judge.nearest
+    assert identity
+    read_nearest = identity.as_json
     versions = [read_nearest.pop(name) for name in ("version", "finder_version")]
     assert all(isinstance(version, int) for version in versions)
     assert read_nearest == {"letters": 100, "language": "en"}

@@ -367,7 +367,7 @@ def test_a_larger_context_is_advised_where_the_judge_can_have_one(
 
 @pytest.mark.parametrize(
     ("model", "profile", "advised"),
-    [("reader", "reader", True), ("reader", "instruct", False), ("lexical", "lexical", False)],
+    [("reader", "reader", True), ("reader", "instruct", False), ("lexical", "lexical", True)],
 )
 def test_a_new_run_is_advised_where_the_judge_reads_what_is_nearest_now(
     tmp_path: Path, model: str, profile: str, advised: bool
