@@ -1,0 +1,102 @@
+"""What the lexical judge reads: what is near beside a statement, and everything otherwise."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import printed_lines
+
+import localjudge
+from localjudge.run_directory.run_rows import texts_read
+
+pytestmark = pytest.mark.engine
+
+LETTERS = 600
+MARK = " ... "
+FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
+LONG = " ".join(f"A ferry sank in {year} near Bremen." for year in range(1500, 1580))
+BRIDGE = "The bridge of Ghent opened in 1807. It is built of timber."
+ROWS: list[dict[str, Any]] = [
+    {
+        "id": str(number),
+        "user_input": "When did the bridge of Ghent open?",
+        "response": f"The bridge of Ghent opened in 1807. It has {number + 2} arches.",
+        "retrieved_contexts": [LONG, BRIDGE],
+    }
+    for number in range(5)
+]
+METRICS = ["faithfulness", "context_relevancy"]
+
+
+def evaluate(out: Path, rows: Any = ROWS, **options: Any) -> localjudge.Run:
+    return localjudge.evaluate(
+        rows, judge="lexical", metrics=METRICS, out=out, threads=1, progress=False, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> localjudge.Run:
+    return evaluate(tmp_path_factory.mktemp("lexical") / "run")
+
+
+def test_what_is_near_is_read_beside_a_statement_only(run: localjudge.Run) -> None:
+    assert run.manifest.judge.letters_read == LETTERS
+    assert run.summary.verdicts.windowed == 0
+    for sample in run.samples:
+        of_sample = [row for row in run.verdicts if row.sample_id == sample.id]
+        read = texts_read(run, sample, of_sample)
+        assert {metric for metric, _ in read} == {"faithfulness"}
+        assert len(read) == 2
+        for text in read.values():
+            assert sum(map(len, text.split(MARK))) <= LETTERS
+            assert BRIDGE in text
+    assert run.verify()
+
+
+def test_the_evidence_of_a_statement_was_read(run: localjudge.Run) -> None:
+    for sample in run.samples:
+        of_sample = [row for row in run.verdicts if row.sample_id == sample.id]
+        read = texts_read(run, sample, of_sample)
+        with_evidence = [row for row in of_sample if row.evidence]
+        assert with_evidence
+        for row in with_evidence:
+            text = read[row.metric, row.position or 0]
+            assert all(evidence.text in text for evidence in row.evidence)
+
+
+def test_a_sentence_is_compared_with_all_passages(tmp_path: Path) -> None:
+    """A word counts 1 / (1 + n) for n occurrences in all passages, so a far one changes p_yes."""
+    other = [row | {"retrieved_contexts": [f"{LONG} Ghent.", BRIDGE]} for row in ROWS[:1]]
+    p_yes: list[dict[str, float | None]] = []
+    for number, rows in enumerate((ROWS[:1], other)):
+        run = evaluate(tmp_path / str(number), rows)
+        last = [row for row in run.verdicts if row.text.startswith("The bridge of Ghent")]
+        p_yes.append({row.metric: row.p_yes for row in last})
+    assert p_yes[0]["context_relevancy"] != p_yes[1]["context_relevancy"]
+    assert p_yes[0]["faithfulness"] == p_yes[1]["faithfulness"]
+
+
+def test_rows_in_another_order_or_in_shards_are_judged_to_the_same_bytes(
+    run: localjudge.Run, tmp_path: Path
+) -> None:
+    shards = [evaluate(tmp_path / str(n), shard=f"{n}/2").directory for n in (1, 2)]
+    joined = evaluate(tmp_path / "joined", reuse=shards)
+    for file in FILES:
+        assert (joined.directory / file).read_bytes() == (run.directory / file).read_bytes()
+    shuffled = list(ROWS)
+    random.Random(5).shuffle(shuffled)
+    again = evaluate(tmp_path / "shuffled", shuffled)
+    for file in FILES[:3]:
+        lines = (run.directory / file).read_text(encoding="utf-8").splitlines()
+        lines_again = (again.directory / file).read_text(encoding="utf-8").splitlines()
+        assert sorted(lines) == sorted(lines_again)
+
+
+def test_details_say_what_was_read(run: localjudge.Run) -> None:
+    lines = list(printed_lines("show", run, "--details", width=300))
+    [line] = [line for line in lines if line.startswith("read by ")]
+    assert "lexical" in line
+    assert f"{LETTERS} letters" in line
+    sample = printed_lines("show", run, "1", "--details", "--metrics", "faithfulness")
+    assert any(line.strip().startswith("read ") for line in sample)
