@@ -133,7 +133,7 @@ def _make_single(folder: Path) -> None:
 
 
 def _make_lexical(folder: Path) -> None:
-    _evaluate(folder / "lexical", judge="lexical", metrics=None, threads=1)
+    _evaluate(folder / "lexical-nearest", judge="lexical", metrics=None, threads=1)
 
 
 def _make_small_model(folder: Path) -> Path:
@@ -147,7 +147,8 @@ def _make_small_model(folder: Path) -> Path:
 
 def _make_jury(folder: Path) -> None:
     judges = ["lexical", _make_small_model(folder)]
-    _evaluate(folder / "jury", judge=judges, metrics=JURY_METRICS, min_valid_mass=0, threads=1)
+    options: dict[str, Any] = {"metrics": JURY_METRICS, "min_valid_mass": 0, "threads": 1}
+    _evaluate(folder / "jury-nearest", judge=judges, **options)
 
 
 def _make_shards(folder: Path) -> None:
@@ -233,8 +234,8 @@ def _make_calibrated(folder: Path) -> None:
 
 MAKERS: dict[str, Callable[[Path], None]] = {
     "single": _make_single,
-    "lexical": _make_lexical,
-    "jury": _make_jury,
+    "lexical-nearest": _make_lexical,
+    "jury-nearest": _make_jury,
     "shard-1": _make_shards,
     "merged": _make_shards,
     "stopped": _make_stopped,
@@ -244,14 +245,16 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "labelled": _make_labelled,
     "calibrated": _make_calibrated,
 }
-EARLIER = ("weighted", "ended")
-"""Runs made with options that have ended, which cannot be repeated.
+EARLIER = ("lexical", "jury", "weighted", "ended")
+"""Runs of earlier versions, which cannot be repeated.
 
+lexical    the lexical judge, which read whole texts
+jury       the lexical judge and a small model
 weighted   a jury with weights, stopped by the width of its intervals
 ended      a jury with weights; labels of more disagreements, and a second opinion
 """
 NAMES = (*MAKERS, *EARLIER)
-MODELS = ("lexical", "jury", *EARLIER)
+MODELS = ("lexical-nearest", "jury-nearest", *EARLIER)
 """Runs by models; the others are by a scripted engine."""
 STOPPED_BY_SCORES = ("weighted", "stopped")
 """Runs that labels cannot correct."""
@@ -265,6 +268,8 @@ BASELINES = {
     "jury": "lexical",
     "weighted": "jury",
     "lexical": "single",
+    "lexical-nearest": "lexical",
+    "jury-nearest": "lexical-nearest",
 }
 """The run with which a run is compared."""
 
@@ -285,7 +290,7 @@ def unpack(name: str, folder: Path) -> Path:
 
 def _open_judge(name: str, folder: Path) -> dict[str, Any]:
     """Return the judge or engine of a run for its verification."""
-    if name == "lexical":
+    if name.startswith("lexical"):
         return {"judge": "lexical"}
     if name in MODELS:
         return {"judge": ["lexical", str(_make_small_model(folder))]}
@@ -318,7 +323,8 @@ def look(name: str, folder: Path) -> dict[str, Any]:
         views["compare"] = _call("compare", BASELINES[name], name, "--json")
     verification = verify_run(name, **_open_judge(name, folder))
     views["verify"] = verification.model_dump(mode="json")
-    views["verify"]["labels"]["current"].pop("when")
+    for time_of_labels in ("when", "first"):
+        views["verify"]["labels"]["current"].pop(time_of_labels, None)
     if views["verify"]["labels"]["verified"]:
         views["verify"]["labels"]["verified"].pop("when")
     views["alterations"] = list(alterations(localjudge.Run.open(name)))

@@ -89,7 +89,9 @@ def _read_identity(folder: Path) -> dict[str, Any]:
     return {"judge": judge, "data": manifest.data.as_json}
 
 
-@pytest.mark.parametrize("name", _names("single", "lexical", "jury", "resumed", "criterion"))
+@pytest.mark.parametrize(
+    "name", _names("single", "lexical-nearest", "jury-nearest", "resumed", "criterion")
+)
 def test_a_frozen_run_is_judged_again_by_its_stored_answers(name: str, folder: Path) -> None:
     """No question is asked again, and the results are the same."""
     frozen = unpack(name, folder / "frozen")
