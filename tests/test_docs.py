@@ -91,7 +91,8 @@ def examples(text: str) -> list[Example]:
 def pattern(output: str) -> str:
     """Return the regular expression for shown output.
 
-    Other CPUs round differently, so signatures and digits of probabilities may differ.
+    Other CPUs round differently, so signatures and digits of probabilities and of their means may
+    differ.
     """
     parts = [re.escape(part) for part in re.split(r"^\.\.\.\n", output, flags=re.MULTILINE)]
     shown = r"(?:.*\n)*?".join(parts)
@@ -99,6 +100,8 @@ def pattern(output: str) -> str:
     shown = re.sub(r"(judge:|demo\\-)[0-9a-f]{8}", r"\1[0-9a-f]{8}", shown)
     shown = re.sub(r"(?<=\\ )([01]\\ )[01]\\\.\d{3}", r"\1[01]\\.\\d{3}", shown)
     shown = re.sub(r"(expected\\ )[01]\\\.\d{3}", r"\1[01]\\.\\d{3}", shown)
+    interval = r"[01]\\\.\d{3}\\ \\-\\ [01]\\\.\d{3}"
+    shown = re.sub(rf"({interval}(?:\\ )+)[01]\\\.\d{{3}}", r"\1[01]\\.\\d{3}", shown)
     of_a_judge = r"((?:lexical|reader)(?:\\ |\\\n)+)[01]\\\.\d{3}"
     return re.sub(of_a_judge, r"\1[01]\\.\\d{3}", shown)
 
