@@ -237,11 +237,11 @@ def main(order: Order) -> None:
         ask_ours(ours, warm_up().tasks)
         way = partial(ask_ours, ours, order.case.tasks)
     print(json.dumps({"prompt_tokens": wording.prompt_tokens}), file=reports, flush=True)
-    evaluated_before = ours.engine.stats.evaluated_tokens
+    evaluated_before = ours.stats.evaluated_tokens
     started = time.perf_counter()
     verdicts = way()
     seconds = time.perf_counter() - started
-    evaluated = ours.engine.stats.evaluated_tokens - evaluated_before
+    evaluated = ours.stats.evaluated_tokens - evaluated_before
     print(
         json.dumps({"seconds": seconds, "verdicts": verdicts, "evaluated": evaluated}),
         file=reports,

@@ -198,4 +198,4 @@ def test_speed_is_stated_for_each_judge_as_verdicts_a_second(tmp_path: Path) -> 
     command += ["--judge", "lexical", "--judge", "lexical", "--samples", "5"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     line = done.stdout.splitlines()[-1]
-    assert re.fullmatch(r"\|lexical\|10\|\d+\.\d\d\|1\.0\|", line), done.stdout
+    assert re.fullmatch(r"\|lexical\|10\|\d\.\d{3}\|\d+\.\d\d\|1\.0\|", line), done.stdout
