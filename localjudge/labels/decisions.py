@@ -113,8 +113,8 @@ class Agreement(Record):
         disputed = numbered(self.unsettled, "disputed statement")
         return (
             f"annotators agree on {percent(self.share)} % of {self.statements:,} statements with "
-            f"several labels, less than {percent(MIN_AGREEMENT)} %: settle the {disputed} first "
-            "(`localjudge label --disputed`)"
+            f"several labels, less than {percent(MIN_AGREEMENT)} %: settle the {disputed} first: "
+            "`localjudge label RUN --disputed`"
         )
 
 

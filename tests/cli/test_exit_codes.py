@@ -68,7 +68,7 @@ def test_json_prints_only_the_summary(data: str, call: Call) -> None:
         (["run", "data.jsonl", "--threshold", "0,5"], "'0,5' is not a number: use a decimal point"),
         (["run", "data.jsonl", "--no-such-option"], "No such option"),
         (["no-such-command"], "No such command"),
-        (["run", "data.jsonl", "--out", "data.jsonl"], "data.jsonl cannot be written"),
+        (["run", "data.jsonl", "--out", "data.jsonl"], "data.jsonl is a file"),
         (["show", "."], "contains no run"),
         (["show", "data.jsonl"], "data.jsonl is a file"),
         (["doctor", "--judge", "a.gguf", "--judge", "b.gguf"], "--judge was given twice"),
