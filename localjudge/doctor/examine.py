@@ -50,7 +50,6 @@ from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import InputError, OutOfResource, SampleError
 from localjudge.judge.probes import probe_tasks
-from localjudge.judge.wording import PromptWriter
 from localjudge.judging import judges
 from localjudge.judging.jury import Jury, use_jury
 from localjudge.judging.settings import RunSettings, checked
@@ -274,7 +273,7 @@ class _Examiner:
             yield check_model(model, opening.model_facts(model.path), engine)
             yield check_memory(engine, free)
             self._begin("prompts")
-            writer = PromptWriter(profile, judges.find_chat_ends(profile, engine))
+            writer = judges.make_prompts(profile, engine, self.settings.language)
             cases = [*plain_cases(), *attacked_cases()]
             for attempt in attempts():
                 cases.append(attempt.attacked)

@@ -24,7 +24,7 @@ from localjudge.evidence import nearest
 from localjudge.judge.probes import answer_probes, probes
 from localjudge.judge.profile import ANSWER_SENTENCE, PromptProfile
 from localjudge.judge.profile_choice import ChosenProfile
-from localjudge.judge.wording import PromptWriter
+from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.judging.settings import RunSettings
 from localjudge.local_models import FoundModel, list_models
 from localjudge.metrics import Metric
@@ -161,12 +161,7 @@ def wrap_engine(
     if chosen is None:
         chosen = _choose_profile(engine, settings, registered)
     profile, _ = chosen
-    chat = find_chat_ends(profile, engine)
-    how_read = None
-    if profile.nearest is not None:
-        letters = profile.nearest.letters
-        how_read = nearest.identity(letters, profile.nearest.units, settings.language)
-    prompts = PromptWriter(profile, chat, reasons=settings.reasons, nearest=how_read)
+    prompts = make_prompts(profile, engine, settings.language, settings.reasons)
     card = identity.card(engine.name or identity.engine, PromptsIdentity(**prompts.identity))
     note = ""
     if registered is not None:
@@ -198,7 +193,21 @@ def _choose_profile(
     return settings.profile_for(name, metadata)
 
 
-def find_chat_ends(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
+def make_prompts(
+    profile: PromptProfile, engine: Engine, language: str, reasons: Reasons = "none"
+) -> PromptWriter:
+    """Return what writes the prompts for an engine, by whose identity its findings are kept.
+
+    Raises ModelError if the chat template cannot be rendered.
+    """
+    how_read = None
+    if profile.nearest is not None:
+        how_read = nearest.identity(profile.nearest.letters, profile.nearest.units, language)
+    chat = _find_chat_ends(profile, engine)
+    return PromptWriter(profile, chat, reasons=reasons, nearest=how_read)
+
+
+def _find_chat_ends(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
     """Return the text of the chat template around a prompt, or None without a chat."""
     if profile.converses and has_model_file(engine):
         return engine.chat_without_ends

@@ -38,12 +38,8 @@ class Examination(Record):
         elif len(distinct_uses) == 1:
             recommendation = f"recommended for: {distinct_uses.pop()}"
         else:
-            parts = []
-            for task, uses in uses_by_task.items():
-                if uses:
-                    parts.append(f"{uses} ({task})")
-                else:
-                    parts.append(f"not {task}")
+            parts = [f"{uses} ({task})" for task, uses in uses_by_task.items() if uses]
+            parts += [f"not {task}" for task, uses in uses_by_task.items() if not uses]
             recommendation = f"recommended for: {', '.join(parts)}"
         return f"{recommendation} (doctor, {basis})"
 

@@ -116,6 +116,18 @@ def test_a_missed_requirement_is_exit_code_1(tmp_path: Path, call: Call) -> None
     )
 
 
+def test_the_recommended_uses_of_a_judge_are_shown_with_its_runs(
+    tmp_path: Path, call: Call
+) -> None:
+    """Also of a judge that reads only what is near, which is part of who it is."""
+    diagnosed(call, "--judge", "reader", "--injections", "0", "--probes", "120")
+    command = ["run", "--demo", "--metrics", "context_recall", "--judge", "reader"]
+    _, output, _ = call(*command, "--out", tmp_path, "--json", "--quiet")
+    examined = json.loads(output)["judge"]["examined"]
+    assert examined.startswith("recommended for: ranking")
+    assert "not attribution (doctor, " in examined
+
+
 def test_random_weights_fail(random_gguf: Path, call: Call) -> None:
     """Injection attempts are skipped, as the results would be noise."""
     code, checks, not_made = diagnosed(call, "--judge", random_gguf)
