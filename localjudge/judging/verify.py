@@ -53,6 +53,7 @@ from localjudge.words import option_name
 
 REPORT = "report.html"
 _MACHINE = ("engine.system", "engine.gpu_layers", "engine.repack")
+_VERSIONS = "versions."
 _Run = TypeVar("_Run")
 
 
@@ -98,6 +99,15 @@ class Verification(Record):
     def __bool__(self) -> bool:
         is_same = self.data_file is None or bool(self.data_file)
         return self.result != "different" and is_same
+
+    @property
+    def other_judge(self) -> bool:
+        """Whether the judge, its prompts or the rules differ, so that other results are right."""
+        for change in self.judge_changes:
+            of_machine = change.ingredient.endswith(_MACHINE)
+            if not of_machine and not change.ingredient.startswith(_VERSIONS):
+                return True
+        return False
 
     @property
     def other_machine(self) -> bool:

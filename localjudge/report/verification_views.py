@@ -120,17 +120,23 @@ def _headline(verification: Verification, changes: Sequence[str]) -> str:
 
 
 def _change_lines(verification: Verification) -> Iterator[str]:
-    """Yield what was changed in the run directory."""
+    """Yield what was changed in the run directory, or differs because another judge was asked."""
     if verification.data_changes:
         yield "the stored data was changed"
     if verification.altered_requests:
         altered = f"{verification.altered_requests:,} stored requests"
-        yield f"{altered} differ from the run's: run.sqlite was changed"
+        if verification.other_judge:
+            yield f"{altered} are not what this judge is asked"
+        else:
+            yield f"{altered} differ from the run's: run.sqlite was changed"
     for name, places in verification.files.items():
         listed = ", ".join(places[:_PLACES_SHOWN])
         if len(places) > _PLACES_SHOWN:
             listed += ", ..."
+        verb = "was changed"
+        if verification.other_judge and name not in (LABELS, REPORT):
+            verb = "differs from what this judge gives"
         if name == LABELS and not verification.labels.is_file_altered:
             yield f"{name} does not fit the run ({listed})"
         else:
-            yield f"{name} was changed ({listed})"
+            yield f"{name} {verb} ({listed})"

@@ -15,7 +15,10 @@ import pytest
 
 import localjudge
 from localjudge import RunDirectoryError
+from tests.cli.conftest import Call, call
 from tests.frozen.frozen_runs import MAKERS, MODELS, NAMES, RESULTS, look, read_views, unpack
+
+__all__ = ["call"]
 
 _TABLES = ("export", "sheet")
 _LAST_BITS = 1e-14
@@ -87,6 +90,18 @@ def _read_identity(folder: Path) -> dict[str, Any]:
     for name in ("version", "rules"):
         judge["segmenter"].pop(name)
     return {"judge": judge, "data": manifest.data.as_json}
+
+
+@pytest.mark.engine
+def test_a_run_of_an_earlier_judge_is_not_called_altered(folder: Path, call: Call) -> None:
+    """The lexical judge read whole texts then, so that it is asked otherwise today."""
+    code, printed, _ = call("verify", unpack("lexical", folder))
+    assert code == 3
+    words = " ".join(printed.split())
+    assert "stored requests are not what this judge is asked" in words
+    assert "scores.jsonl differs from what this judge gives" in words
+    assert "judge.nearest.letters: None then, 600 now" in words
+    assert "was changed" not in words
 
 
 @pytest.mark.parametrize(
