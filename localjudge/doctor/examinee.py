@@ -19,9 +19,12 @@ from typing import Any, Literal, NamedTuple
 
 from localjudge.doctor.checks import ANOTHER_JUDGE, CheckResult, failed, warn_if, warning
 from localjudge.engine.protocol import Engine, answers_in_order
+from localjudge.evidence.finder import ENGLISH
+from localjudge.evidence.nearest import Finders, show_nearest
 from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Progress
 from localjudge.stats.distributions import binomial_cdf
+from localjudge.text import Segmenter
 from localjudge.types import (
     Answer,
     Attribution,
@@ -61,6 +64,7 @@ class Examinee:
         self.writer = writer
         self._engine = engine
         self._progress = progress
+        self._finders = Finders(Segmenter(ENGLISH), ENGLISH)
         self.answers: dict[Task, Answer] = {}
         """Answers to everything asked by `ask`."""
         self.start_clock()
@@ -70,7 +74,15 @@ class Examinee:
         self._start = self._engine.stats
 
     def write_requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
-        return [self.writer.request(task) for task in tasks]
+        """Return the requests, with the nearest sentences only if the judge reads no more."""
+        requests: list[VerdictRequest] = []
+        for task in tasks:
+            letters = self.writer.letters(task)
+            shown = task
+            if letters is not None:
+                shown = show_nearest(task, self._finders, letters, lambda _: True)
+            requests.append(self.writer.request(shown))
+        return requests
 
     def answer(self, requests: Sequence[VerdictRequest]) -> list[Answer | NoAnswer]:
         """Return the answers in the order of the requests."""

@@ -1,4 +1,4 @@
-r"""The text that a reader reads for a statement: the nearest sentences of all texts, in order.
+r"""The text that a judge reads for a statement: the nearest sentences of all texts, in order.
 
     texts        "Ulm\nIt lies on the Danube. It is old. ..."   "It is long. The Danube rises ..."
     statement    "The Danube passes Ulm."

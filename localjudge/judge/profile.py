@@ -174,6 +174,13 @@ class Nearest(Record):
     letters: PositiveInt
     units: tuple[UnitKind, ...] = ()
 
+    @field_validator("units")
+    @classmethod
+    def _in_one_order(cls, units: tuple[UnitKind, ...]) -> tuple[UnitKind, ...]:
+        if not units:
+            raise ValueError("name at least one kind of unit, or omit units for all")
+        return tuple(sorted(set(units)))
+
     def letters_for(self, unit: UnitKind) -> int | None:
         """Return the letters that are read for a kind of unit, None if everything is."""
         if self.units and unit not in self.units:

@@ -39,11 +39,11 @@ from localjudge.report.quoted_metrics import (
 )
 from localjudge.report.remarks import (
     calibration_lines,
-    classifier_lines,
     context_remarks,
     decidedness_line,
     has_expected,
     metric_remarks,
+    reading_lines,
     reason_lines,
 )
 from localjudge.run_directory.files import LastVerification
@@ -331,7 +331,7 @@ def _facts(run: RunRecord, comparison: RunComparison | None) -> Iterator[tuple[s
     yield "Threshold", threshold
     for line in calibration_lines(run):
         yield "Calibration", line
-    for line in classifier_lines(run):
+    for line in reading_lines(run):
         yield "Read by", line
     yield "Verdicts", decidedness_line(summary.verdicts)
     yield "Origin", "; ".join(map(str, run.origins))

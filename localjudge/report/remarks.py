@@ -26,6 +26,8 @@ from localjudge.words import numbered, option, option_name, percent
 ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"
 _MAX_NEAR = 0.5
 """Share of verdicts near the threshold that causes a warning."""
+_MOST_SAMPLES = 10_000
+"""Whose contexts are looked at for a remark."""
 _MAX_REASONS = 5
 _COMPARES_WORDS = "lexical"
 """Prompt profile of the judge that compares words."""
@@ -103,7 +105,7 @@ def context_remarks(run: RunRecord, metric: str | None = None) -> Iterator[str]:
         fields |= catalog.fields_read_as_text(metrics[name])
     if "retrieved_contexts" not in fields:
         return
-    samples = run.summary.samples
+    samples = min(run.summary.samples, _MOST_SAMPLES)
     without = 0
     for sample in islice(run.iter_samples(), samples):
         contexts = sample.retrieved_contexts
@@ -114,8 +116,11 @@ def context_remarks(run: RunRecord, metric: str | None = None) -> Iterator[str]:
     advice = "check why the retriever found no text"
     if without == samples:
         mapped = option("mapping", {"retrieved_contexts": "COLUMN"})
-        advice = f"name their column with {mapped}"
-    yield f"{without:,} of {numbered(samples, 'sample')} have no context text: {advice}"
+        advice += f", or name another column with {mapped}"
+    counted = numbered(samples, "sample")
+    if samples < run.summary.samples:
+        counted = f"the first {counted}"
+    yield f"{without:,} of {counted} have no context text: {advice}"
 
 
 def _claim_remarks(run: RunRecord, metric: str | None) -> Iterator[str]:
@@ -182,7 +187,9 @@ def _advise_on_windows(run: RunRecord) -> str:
             reads_nearest = nearest is not None and all(map(nearest.letters_for, windowed))
             is_asked_so = judge.judge.profile == packaged.profile
             if reads_nearest and is_asked_so and judge.judge.nearest is None:
-                now = f"the {packaged.name} now reads the nearest sentences in place of windows"
+                now = (
+                    f"the judge {packaged.name} now reads the nearest sentences in place of windows"
+                )
                 return f"a new run avoids windows: {now}"
         if size is None:
             continue
@@ -278,23 +285,26 @@ def detail_lines(
         yield f"calibration {line}"
     if str(run.judge) != run.judge.in_brief:
         yield f"judge {run.judge}"
-    for line in classifier_lines(run):
+    for line in reading_lines(run):
         yield f"read by {line}"
     yield decidedness_line(select_verdicts(run, metric))
     yield f"signature {run.summary.signature}"
     yield f"run {run.directory}"
 
 
-def classifier_lines(run: RunRecord) -> Iterator[str]:
-    """Yield how much each classifier of a run has read."""
+def reading_lines(run: RunRecord) -> Iterator[str]:
+    """Yield how much each judge of a run has read, if one of them does not always read all."""
     judge = run.manifest.judge
     judges = judge.jury or {run.judge.name: judge.judges[0]}
+    chooses = any(member.judge.nearest is not None for member in judges.values())
     for name, member in judges.items():
         nearest = member.judge.nearest
         if nearest is not None:
             near = f"the sentences nearest to each statement, {nearest.letters} letters at most"
+            if nearest.units:
+                near += "; beside other units, all texts"
             yield f"{name}: {near}"
-        elif member.engine.engine == CLASSIFIER:
+        elif chooses or member.engine.engine == CLASSIFIER:
             yield f"{name}: all texts, in windows if they were too long for its context"
 
 

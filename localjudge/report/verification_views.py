@@ -126,7 +126,10 @@ def _change_lines(verification: Verification) -> Iterator[str]:
     if verification.altered_requests:
         altered = f"{verification.altered_requests:,} stored requests"
         if verification.other_judge:
-            yield f"{altered} are not what this judge is asked"
+            yield (
+                f"{altered} are not what this judge is asked: verify it with the version that "
+                "judged it, or judge again into another directory"
+            )
         else:
             yield f"{altered} differ from the run's: run.sqlite was changed"
     for name, places in verification.files.items():

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import filterfalse
 from typing import Any
 
 from pydantic import BaseModel
@@ -24,6 +26,7 @@ _ENGINE_ROUNDING = (
 _ROUNDING = re.compile(
     rf"versions\..*|segmenter\.version|(?:jury\..+\.)?engine\.(?:{_ENGINE_ROUNDING})"
 )
+_NEAREST = re.compile(r"(?P<nearest>.*nearest\.)(?P<name>\w+)")
 _UPDATE = re.compile(r"segmenter\.(version|rules)|metrics\..+\.version")
 
 
@@ -46,7 +49,17 @@ def differences(
         change = Difference(ingredient=name, before=old.get(name), after=new.get(name))
         if change.before != change.after:
             changes.append(change)
-    return changes
+    return list(filterfalse(partial(_follows_from_letters, changes), changes))
+
+
+def _follows_from_letters(changes: Sequence[Difference], change: Difference) -> bool:
+    """Return whether only one side reads what is nearest, which the number of letters says."""
+    found = _NEAREST.fullmatch(change.ingredient)
+    if found is None or found["name"] == "letters":
+        return False
+    letters = f"{found['nearest']}letters"
+    of_letters = [other for other in changes if other.ingredient == letters]
+    return any(None in (other.before, other.after) for other in of_letters)
 
 
 def only_rounds(change: Difference) -> bool:

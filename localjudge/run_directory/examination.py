@@ -4,7 +4,7 @@ They are stored in LOCALJUDGE_HOME/examined.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, NonNegativeInt, ValidationError
 
@@ -108,14 +108,22 @@ def _examination_file_of_jury(judge: JudgeIdentity) -> Path | None:
     for name, member in judge.jury.items():
         if not member.engine.model_sha256:
             return None
-        prompts = member.judge.answering
+        prompts = _examined(member.judge)
         members[name] = {"model_sha256": member.engine.model_sha256, "judge": prompts}
     key = canonical_sha256({"jury": members})
     return resources.state_directory() / "examined" / f"{key}.json"
 
 
+def _examined(prompts: PromptsIdentity) -> dict[str, Any]:
+    """Return the part of the prompts that an examination is about: in any language."""
+    part = prompts.answering
+    if part.get("nearest"):
+        part["nearest"].pop("language")
+    return part
+
+
 def _examination_file(engine: EngineIdentity, prompts: PromptsIdentity) -> Path | None:
     if not engine.model_sha256:
         return None
-    key = canonical_sha256({"model_sha256": engine.model_sha256, "judge": prompts.answering})
+    key = canonical_sha256({"model_sha256": engine.model_sha256, "judge": _examined(prompts)})
     return resources.state_directory() / "examined" / f"{key}.json"

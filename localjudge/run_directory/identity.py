@@ -283,13 +283,14 @@ class JudgeIdentity(ManifestPart):
 
     @property
     def letters_read(self) -> int | None:
-        """Return how many letters a judge reads for a statement, None if no judge chooses."""
+        """Return how many letters judges read for a statement, None if one reads everything."""
         letters: list[int] = []
         for judge in self.judges:
             nearest = judge.judge.nearest
-            if nearest is not None and nearest.is_read_for("statement"):
-                letters.append(nearest.letters)
-        return max(letters, default=None)
+            if nearest is None or not nearest.is_read_for("statement"):
+                return None
+            letters.append(nearest.letters)
+        return max(letters)
 
     @property
     def answering(self) -> dict[str, Any]:

@@ -73,16 +73,15 @@ def read_sample_rows(run: RunRecord, sample_id: str) -> tuple[list[ScoreRow], li
 def texts_read(
     run: RunRecord, sample: Sample, verdicts: Iterable[VerdictRow]
 ) -> dict[UnitKey, str]:
-    """Return what the readers of a run have read for these verdicts of a sample.
+    """Return what the judges of a run have read for these verdicts of a sample.
 
-    Empty for judges that read everything.
+    Empty if one of them reads everything.
     """
     readers: dict[int, NearestIdentity] = {}
     for number, judge in enumerate(run.manifest.judge.judges):
-        if judge.judge.nearest is not None:
-            readers[number] = judge.judge.nearest
-    if not readers:
-        return {}
+        if judge.judge.nearest is None:
+            return {}
+        readers[number] = judge.judge.nearest
     asked: dict[UnitKey, list[tuple[int, str]]] = {}
     prompts = stored_user_texts(run.directory / STORE, sample.id, readers)
     for metric, position, number, text in prompts:

@@ -205,7 +205,13 @@ def test_an_invalid_head_is_refused(
 
 @pytest.mark.parametrize(
     "nearest",
-    ["letters = 0", "letters = -1", 'units = ["statement"]', 'letters = 9\nunits = ["x"]'],
+    [
+        "letters = 0",
+        "letters = -1",
+        'units = ["statement"]',
+        'letters = 9\nunits = ["x"]',
+        "letters = 9\nunits = []",
+    ],
 )
 def test_an_invalid_number_of_letters_is_refused(tmp_path: Path, nearest: str) -> None:
     folder = write_profile(tmp_path / "wrong", nearest=nearest)

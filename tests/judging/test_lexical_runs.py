@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import random_model
 from command_line import printed_lines
 
 import localjudge
@@ -93,10 +94,34 @@ def test_rows_in_another_order_or_in_shards_are_judged_to_the_same_bytes(
         assert sorted(lines) == sorted(lines_again)
 
 
+def test_beside_a_judge_that_reads_everything_nothing_is_left_out(tmp_path: Path) -> None:
+    """The evidence may then be from any text, and the details do not show a part of the texts."""
+    other = tmp_path / "small.gguf"
+    shape = random_model.Shape(context=4096)
+    random_model.write(other, random_model.piece_vocabulary(), shape=shape)
+    run = localjudge.evaluate(
+        ROWS[:1],
+        judge=["lexical", other],
+        metrics=["faithfulness"],
+        out=tmp_path / "run",
+        threads=1,
+        min_valid_mass=0,
+        progress=False,
+    )
+    assert run.manifest.judge.letters_read is None
+    assert texts_read(run, run.samples[0], run.verdicts) == {}
+    lines = [
+        line for line in printed_lines("show", run, "--details", width=300) if "read by" in line
+    ]
+    assert [line.split(":")[0] for line in lines] == ["read by lexical", "read by small"]
+    assert "all texts" in lines[1]
+
+
 def test_details_say_what_was_read(run: localjudge.Run) -> None:
     lines = list(printed_lines("show", run, "--details", width=300))
     [line] = [line for line in lines if line.startswith("read by ")]
     assert "lexical" in line
     assert f"{LETTERS} letters" in line
+    assert "beside other units, all texts" in line
     sample = printed_lines("show", run, "1", "--details", "--metrics", "faithfulness")
     assert any(line.strip().startswith("read ") for line in sample)
