@@ -127,8 +127,8 @@ def _change_lines(verification: Verification) -> Iterator[str]:
         altered = f"{verification.altered_requests:,} stored requests"
         if verification.other_judge:
             yield (
-                f"{altered} are not what this judge is asked: verify it with the version that "
-                "judged it, or judge again into another directory"
+                f"{altered} are not what this judge is asked: verify it with the judge and "
+                "version that judged it, or judge again into another directory"
             )
         else:
             yield f"{altered} differ from the run's: run.sqlite was changed"

@@ -2,8 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from itertools import filterfalse
 from typing import Any
 
 from pydantic import BaseModel
@@ -49,10 +47,10 @@ def differences(
         change = Difference(ingredient=name, before=old.get(name), after=new.get(name))
         if change.before != change.after:
             changes.append(change)
-    return list(filterfalse(partial(_follows_from_letters, changes), changes))
+    return [change for change in changes if not _follows_from_letters(change, changes)]
 
 
-def _follows_from_letters(changes: Sequence[Difference], change: Difference) -> bool:
+def _follows_from_letters(change: Difference, changes: Sequence[Difference]) -> bool:
     """Return whether only one side reads what is nearest, which the number of letters says."""
     found = _NEAREST.fullmatch(change.ingredient)
     if found is None or found["name"] == "letters":
