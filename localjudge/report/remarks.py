@@ -20,7 +20,7 @@ from localjudge.run_directory.examination import find_examination
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.text.claims import WITHOUT_CLAIM, is_bare_answer
-from localjudge.types import CLASSIFIER, ONE_HALF
+from localjudge.types import CLASSIFIER, ONE_HALF, UnitKind
 from localjudge.words import numbered, option, option_name, percent
 
 ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"
@@ -73,7 +73,7 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
         yield (
             f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context "
             "together with their texts, and were judged in windows: the highest window decides, "
-            f"so many windows mean more false verdicts of 1; {_advise_on_windows(run)}"
+            f"so many windows mean more false verdicts of 1; {_advise_on_windows(run, metric)}"
         )
 
 
@@ -171,13 +171,16 @@ def _data_remarks(run: RunRecord) -> Iterator[str]:
         yield f"part of the data: {run.part}"
 
 
-def _advise_on_windows(run: RunRecord) -> str:
+def _advise_on_windows(run: RunRecord, metric: str | None) -> str:
     """Return how to avoid windows: by a new run, or by a larger context of this or another judge.
 
     Packaged judges read the nearest sentences, but read windows in earlier versions.
     """
     larger = f"a larger {option_name('n_ctx')} avoids windows"
-    windowed = {row.unit for row in run.iter_verdicts() if row.window is not None}
+    windowed: set[UnitKind] = set()
+    for row in run.iter_verdicts():
+        if row.window is not None and metric in (None, row.metric):
+            windowed.add(row.unit)
     sizes: list[int] = []
     for judge in run.manifest.judge.judges:
         size = judge.engine.n_ctx

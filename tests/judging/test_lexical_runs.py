@@ -1,6 +1,7 @@
 """What the lexical judge reads: what is near beside a statement, and everything otherwise."""
 
 import random
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,16 @@ import random_model
 from command_line import printed_lines
 
 import localjudge
+from localjudge.metrics import (
+    Attribution,
+    Relevance,
+    Sample,
+    Scored,
+    Sentences,
+    Span,
+    Steps,
+    Unit,
+)
 from localjudge.run_directory.run_rows import texts_read
 
 pytestmark = pytest.mark.engine
@@ -125,3 +136,42 @@ def test_details_say_what_was_read(run: localjudge.Run) -> None:
     assert "beside other units, all texts" in line
     sample = printed_lines("show", run, "1", "--details", "--metrics", "faithfulness")
     assert any(line.strip().startswith("read ") for line in sample)
+
+
+@dataclass(frozen=True)
+class Both:
+    """Ask of the response whether it is supported, and of the first passage whether it is needed.
+
+    The share of yes.
+    """
+
+    name: str = "both"
+    version: int = 1
+    required_fields: frozenset[str] = frozenset({"response", "retrieved_contexts"})
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        contexts = tuple(each.text or "" for each in sample.retrieved_contexts or ())
+        statement = Unit(
+            kind="statement", index=0, source="response", span=Span.whole(sample.response or "")
+        )
+        sentence = Unit(
+            kind="sentence", index=0, source="retrieved_contexts", span=Span.whole(contexts[0])
+        )
+        question = sample.user_input or ""
+        verdicts = yield (
+            Attribution(unit=statement, contexts=contexts),
+            Relevance(unit=sentence, user_input=question, contexts=contexts),
+        )
+        return Scored(value=sum(verdict.label for verdict in verdicts) / 2)
+
+
+def test_questions_of_one_metric_may_read_more_or_less(tmp_path: Path) -> None:
+    """A statement beside what is near, and a sentence beside as much as its judge can read."""
+    long = " ".join(f"{LONG} {number}" for number in range(12))
+    rows = [ROWS[0] | {"retrieved_contexts": [BRIDGE, long]}]
+    run = localjudge.evaluate(
+        rows, judge="lexical", metrics=[Both()], out=tmp_path / "run", threads=1, progress=False
+    )
+    assert [verdict.error for verdict in run.verdicts] == [None, None]
+    assert all(verdict.p_yes is not None for verdict in run.verdicts)
+    assert list(texts_read(run, run.samples[0], run.verdicts)) == [("both", 0)]
