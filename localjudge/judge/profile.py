@@ -139,9 +139,9 @@ class NodeTemplate(Record):
 class Head(Record):
     """Outputs of a classification head, in the model's order, and how long texts are cut for it.
 
-    `share` has the ids of the tokens for `{share}` (see `ClassifierReading`). What it does not read
-    by `Nearest` it reads in windows that have at most `window_tokens` tokens, and begin with the
-    last `overlap` sentences of the previous one.
+    `share` has the ids of the tokens for `{share}` (see `ClassifierReading`). Without
+    `Nearest`, it reads everything, in windows that have at most `window_tokens` tokens, and begin
+    with the last `overlap` sentences of the previous one.
     """
 
     outputs: tuple[str, ...] = Field(min_length=1)

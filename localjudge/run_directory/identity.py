@@ -100,9 +100,9 @@ class EngineIdentity(ManifestPart):
 
 
 class NearestIdentity(ManifestPart):
-    """Which sentences a judge reads: for which kinds of units, all of them if there are no `units`.
+    """Which sentences a judge reads, for these kinds of units; without `units`, for all kinds.
 
-    `version` and `finder_version` are those of the rules by which sentences are near.
+    The two versions count changes of the rules about what is near.
     """
 
     letters: int
