@@ -172,21 +172,23 @@ def write_output(file: Path, parts: Iterable[bytes]) -> int:
         raise unwritable(file, error, hint="name another file") from error
 
 
-def file_in_the_way(directory: Path) -> Path | None:
-    """Return the file that has the name of the directory or of one above it, or None."""
+def obstacle(directory: Path) -> str | None:
+    """Return what has the name of the directory, or of one above it, and is no directory."""
     for path in (directory, *directory.parents):
         if os.path.isdir(path):
             return None
         if os.path.exists(path):
-            return path
+            return f"{path} is a file, not a directory"
+        if os.path.lexists(path):
+            return f"{path} is a link to a missing file"
     return None
 
 
 def unwritable(file: Path, error: OSError, *, hint: str) -> LocaljudgeError:
     problem = f"{file} cannot be written: {error.strerror or error}"
-    obstacle = file_in_the_way(file.parent)
-    if obstacle is not None:
-        problem = f"{file} cannot be written: {obstacle} is a file, not a directory"
+    in_the_way = obstacle(file.parent)
+    if in_the_way is not None:
+        problem = f"{file} cannot be written: {in_the_way}"
     if error.errno in RETRY_HINTS:
         return OutOfResource(
             problem,

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 _TINY = 1e-9
@@ -123,6 +124,14 @@ def option(name: str, value: Any = _NO_VALUE) -> str:
     return " ".join(f"{flag(name)} {shlex.quote(item)}" for item in typed)
 
 
+def typed_path(path: str | Path) -> str:
+    """Return a path as a shell takes it. Commands take one that begins with `-` for an option."""
+    text = str(path)
+    if text.startswith("-"):
+        text = f"./{text}"
+    return shlex.quote(text)
+
+
 def call(
     command: str, run: str, name: str | None = None, value: Any = "", *, opened: str = "Run"
 ) -> str:
@@ -134,7 +143,7 @@ def call(
     if name:
         options.append(option(name, value))
     if _on_the_command_line.get():
-        return " ".join(["localjudge", command, shlex.quote(run), *options])
+        return " ".join(["localjudge", command, typed_path(run), *options])
     if command == "label":
         options.insert(0, "'labels.html'")
     return f"{opened}.open({run!r}).{command}({', '.join(options)})"

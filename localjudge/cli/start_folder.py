@@ -23,7 +23,7 @@ from localjudge.judging.plan import FIRST_RUN, below_runs, data_stem
 from localjudge.labels.decisions import labelling_minutes
 from localjudge.labels.labelling import DEFAULT_COUNT
 from localjudge.report.terminal import put
-from localjudge.resources import file_in_the_way, write_output
+from localjudge.resources import obstacle, write_output
 from localjudge.run_directory.comparison_directory import COMPARISON
 from localjudge.run_directory.label_rows import stored_labels
 from localjudge.run_directory.summary import SUMMARY
@@ -51,10 +51,9 @@ class StartFolder(NamedTuple):
         if out is not None:
             folder = cls(out, tuple(data))
             hint = f"name another folder with {option('out')}"
-            obstacle = file_in_the_way(out)
-            if obstacle is not None:
-                problem = f"{obstacle} is a file, not a folder"
-                raise InputError(problem, hint=hint)
+            in_the_way = obstacle(out)
+            if in_the_way is not None:
+                raise InputError(in_the_way, hint=hint)
             if not folder._is_free():
                 raise InputError(
                     f"{out} contains other files, or answers for other data", hint=hint

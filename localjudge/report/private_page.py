@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -23,7 +22,7 @@ from localjudge.judging.plan import FIRST_RUN
 from localjudge.report.messages import Messages
 from localjudge.resources import write_output
 from localjudge.run_directory.directory import open_regular
-from localjudge.words import printable
+from localjudge.words import printable, typed_path
 
 _FOLDER = Path(__file__).with_name("page")
 _BEGINNING = re.compile(
@@ -57,7 +56,7 @@ def page_parts(
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(number=messages.number, cut=_cut, begin=_begin, quote=quote)
+    environment.filters.update(number=messages.number, cut=_cut, begin=_begin, typed=typed_path)
     return environment.get_template(template).generate(
         **values,
         t=messages,

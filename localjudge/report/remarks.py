@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from itertools import islice
-from shlex import quote
 
 from localjudge import model_registry
 from localjudge.analysis.row_counts import missing_scores
@@ -21,7 +20,7 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.text.claims import WITHOUT_CLAIM, is_bare_answer
 from localjudge.types import CLASSIFIER, ONE_HALF, UnitKind
-from localjudge.words import numbered, option, option_name, percent
+from localjudge.words import numbered, option, option_name, percent, typed_path
 
 ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"
 _MAX_NEAR = 0.5
@@ -240,7 +239,7 @@ def reason_lines(
     lines = [str(group) for group in groups[:_MAX_REASONS]]
     if len(groups) > _MAX_REASONS:
         more = numbered(len(groups) - _MAX_REASONS, "more reason")
-        shown = quote(name or str(run.directory))
+        shown = typed_path(name or run.directory)
         lines.append(f"and {more}: localjudge show {shown} --json")
     return lines
 

@@ -12,7 +12,6 @@ shown whole, closed at first.
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from shlex import quote
 from statistics import fmean
 from typing import Any
 
@@ -29,7 +28,7 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import UnitKey, texts_read
 from localjudge.run_directory.store_reader import stored_ids, stored_sample
 from localjudge.types import Sample, context_texts
-from localjudge.words import printable_lines
+from localjudge.words import printable_lines, typed_path
 
 _ROOM = 300
 """Characters shown before and after a sentence of evidence."""
@@ -68,7 +67,7 @@ def worst_view(run: RunRecord, *, metric: str | None = None, count: int) -> Tabl
             question_cell = _on_one_line(safe_text("(no question)", style="dim"))
         cells.append(question_cell)
         rows.append(cells)
-    command = f"localjudge show {quote(str(run.directory))} ROW"
+    command = f"localjudge show {typed_path(run.directory)} ROW"
     return Table(rows=rows, titles=[f"worst samples (to see one: {command})"])
 
 

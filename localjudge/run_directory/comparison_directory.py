@@ -18,10 +18,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from localjudge.errors import MissingRun, RunDirectoryError
-from localjudge.resources import file_in_the_way
 from localjudge.run_directory.directory import (
     MANIFEST,
     make_directory,
+    refuse_obstacle,
     read_object,
     validated,
     write_file,
@@ -70,10 +70,7 @@ class ComparisonDirectory(Record):
         if existing is not None and (existing.baseline, existing.run) != expected:
             problem = f"{path} compares {existing.run} with {existing.baseline}"
             raise RunDirectoryError(problem, hint=hint)
-        obstacle = file_in_the_way(path)
-        if obstacle is not None:
-            problem = f"{obstacle} is a file, not a directory"
-            raise RunDirectoryError(problem, hint=hint)
+        refuse_obstacle(path)
         if existing is not None or not os.path.lexists(path):
             return
         if not path.is_dir():

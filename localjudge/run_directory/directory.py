@@ -30,7 +30,7 @@ from localjudge.dataset.rows import reason, unique_keys
 from localjudge.errors import RETRY_HINTS, InputError, OutOfResource, RunDirectoryError
 from localjudge.resources import (
     OPEN_SAFELY,
-    file_in_the_way,
+    obstacle,
     part_names,
     replace_file,
     replace_whole,
@@ -265,11 +265,20 @@ def refuse_unusable(path: Path) -> None:
 
     Creates no file.
     """
+    refuse_obstacle(path)
     with _translated_errors(path):
         if path.is_dir():
             _refuse_other_content(path)
         if (path / LOCK).exists():
             os.close(_locked(path / LOCK))
+
+
+def refuse_obstacle(path: Path) -> None:
+    """Raise RunDirectoryError if a file has the name of the directory or of one above it."""
+    in_the_way = obstacle(path)
+    if in_the_way is not None:
+        hint = f"name another directory with {option('out')}"
+        raise RunDirectoryError(in_the_way, hint=hint)
 
 
 def _refuse_other_content(path: Path) -> None:
@@ -331,9 +340,6 @@ def _translated_errors(path: Path) -> Iterator[None]:
         if error.errno in RETRY_HINTS:
             hint = f"{RETRY_HINTS[error.errno]}, then run the same command again to resume"
             raise OutOfResource(problem, hint=hint) from error
+        refuse_obstacle(path)
         hint = f"make it a writable directory, or name another with {option('out')}"
-        obstacle = file_in_the_way(path)
-        if obstacle is not None:
-            problem = f"{obstacle} is a file, not a directory"
-            hint = f"name another directory with {option('out')}"
         raise RunDirectoryError(problem, hint=hint) from error

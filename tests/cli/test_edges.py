@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import DEMO, config_here, write_rows
+from tests.cli.conftest import DEMO, Call, config_here, write_rows
 
 pytestmark = pytest.mark.engine
 
@@ -107,3 +107,29 @@ def test_a_file_in_a_directory_with_the_name_of_a_file_is_refused(out: str) -> N
         done = localjudge(*command)
         assert done.returncode == 1, command
         assert "taken is a file" in " ".join(done.stderr.split()), command
+
+
+@pytest.mark.parametrize("in_the_way", ["file", "link"])
+@pytest.mark.parametrize("out", ["taken", "taken/below/run"])
+def test_what_is_in_the_way_is_named_before_a_judge_is_opened(
+    call: Call, in_the_way: str, out: str
+) -> None:
+    if in_the_way == "file":
+        Path("taken").touch()
+        problem = "taken is a file, not a directory"
+    else:
+        Path("taken").symlink_to("nowhere")
+        problem = "taken is a link to a missing file"
+    code, _, errors = call("run", DEMO, "--out", out)
+    assert code == 1
+    assert errors == f"localjudge: {problem}\n  hint: name another directory with --out\n"
+
+
+def test_commands_name_a_run_that_begins_like_an_option(call: Call) -> None:
+    """`localjudge show -x` was printed, which no shell can run."""
+    call("run", DEMO, "--out=-x", "--quiet")
+    code, printed, _ = call("show", "./-x", "--worst", "1")
+    assert code == 0
+    assert "localjudge show ./-x ROW" in printed
+    call("report", "./-x", "--out", "page.html")
+    assert "<code>localjudge label ./-x</code>" in Path("page.html").read_text()

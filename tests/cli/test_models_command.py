@@ -52,12 +52,13 @@ def test_the_default_judge_is_listed_with_its_parts(
 def test_a_jury_with_a_missing_judge_is_not_offered(user: Path, call: Call) -> None:
     (resources.state_directory() / "registry.toml").parent.mkdir(parents=True, exist_ok=True)
     (resources.state_directory() / "registry.toml").write_text(
-        '[[jury]]\nname = "pair"\njudges = ["lexical", "smollm2-135m"]\n'
+        f'[[model]]\nname = "away"\npath = "away.gguf"\nsize = 1\nsha256 = "{"0" * 64}"\n'
+        '[[jury]]\nname = "pair"\njudges = ["lexical", "away"]\n'
     )
     printed = call("models")[1]
     assert " pair" not in printed.splitlines()
     juries = {jury["name"]: jury for jury in json.loads(call("models", "--json")[1])["juries"]}
-    assert juries["pair"]["missing"] == "smollm2-135m"
+    assert juries["pair"]["missing"] == "away"
 
 
 def test_omitted_models_are_explained_on_request(machine: Path, call: Call) -> None:
