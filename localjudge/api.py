@@ -35,7 +35,8 @@ from localjudge.judging.settings import (
     takes_settings,
     without_defaults,
 )
-from localjudge.judging.verify import PairVerification, Verification, verify_both
+from localjudge.judging.verify import PairVerification
+from localjudge.judging.verify_labels import verify_joint_labels
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
@@ -242,13 +243,12 @@ class RunPair:
         progress: Progress | bool | None = None,
     ) -> PairVerification:
         """Verify both runs, as `Run.verify` does with these arguments, and the joint labels."""
-
-        def verify(run: Run) -> Verification:
-            return run.verify(
-                judge=judge, engine=engine, sample=sample, data=data, progress=progress
-            )
-
-        return verify_both(self.directory, self.baseline, self.run, verify)
+        baseline, run = [
+            run.verify(judge=judge, engine=engine, sample=sample, data=data, progress=progress)
+            for run in (self.baseline, self.run)
+        ]
+        labels = verify_joint_labels(self.directory, keep=bool(baseline and run))
+        return PairVerification(baseline, run, labels)
 
     def _repr_html_(self) -> str:
         return as_html(*comparison_view(self.comparison))

@@ -336,6 +336,7 @@ class VerdictRequest(NamedTuple):
 
 
 ONE_HALF = 0.5
+_LARGEST_EXPONENT = 700.0
 NO_MODEL = "none"
 """Type of the engine of a run without questions."""
 CLASSIFIER = "llama.cpp classifier"
@@ -389,6 +390,12 @@ JudgeWeight = Annotated[float, Field(ge=0, le=MAX_WEIGHT, allow_inf_nan=False)]
 """Weight of a judge's log odds in a jury."""
 
 
+def sigmoid(log_odds: float) -> float:
+    """Return the probability with these log odds, clipped at 700: exp(-700) is not 0."""
+    clipped = min(max(log_odds, -_LARGEST_EXPONENT), _LARGEST_EXPONENT)
+    return 1 / (1 + math.exp(-clipped))
+
+
 class Combination(NamedTuple):
     """Weight of each judge of a jury by name, and the bias."""
 
@@ -407,8 +414,11 @@ class VerdictRule(NamedTuple):
     thresholds: Mapping[str, float] = MappingProxyType({})
     combinations: Mapping[str, Combination] = MappingProxyType({})
 
+    def threshold_of(self, metric: str) -> float:
+        return self.thresholds.get(metric, self.threshold)
+
     def for_metric(self, metric: str) -> "VerdictRule":
-        return self._replace(threshold=self.thresholds.get(metric, self.threshold))
+        return self._replace(threshold=self.threshold_of(metric))
 
 
 class JudgeCard(Record):

@@ -13,7 +13,8 @@ from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.judging.pair import estimate_pair, judge_pair, plan_pair
 from localjudge.judging.settings import RunSettings
-from localjudge.judging.verify import Verification, verify_both
+from localjudge.judging.verify import PairVerification, Verification
+from localjudge.judging.verify_labels import verify_joint_labels
 from localjudge.progress import Progress
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.difference_claims import next_step_of_comparison
@@ -195,26 +196,23 @@ def verify_pair(
     as_json: bool,
 ) -> int:
     """Verify both runs and the labels of their difference. Return the exit code of the worst."""
-
-    def verify_and_show(path: Path) -> Verification:
+    runs = (comparison.baseline_path, comparison.run_path)
+    results: list[Verification] = []
+    for path in runs:
         result = verify(path)
         if not as_json:
             show(Table(titles=[excerpt(path)]), verification_view(result))
-        return result
-
-    def accepts(result: Verification) -> bool:
-        return code_of(result) == ExitCode.DONE
-
-    runs = (comparison.baseline_path, comparison.run_path)
-    verified = verify_both(comparison.path, *runs, verify_and_show, accepts)
-    labels = verified.labels
-    codes = [code_of(verified.baseline), code_of(verified.run)]
+        results.append(result)
+    codes = [code_of(result) for result in results]
+    is_accepted = all(code == ExitCode.DONE for code in codes)
+    labels = verify_joint_labels(comparison.path, keep=is_accepted)
     if labels.problems:
         codes.append(ExitCode.GATE_MISSED)
     worst = max(codes, key=_WORSE.index)
     if as_json:
-        results = verified._asdict()
-        print_json({name: result.model_dump(mode="json") for name, result in results.items()})
+        baseline, run = results
+        verified = PairVerification(baseline, run, labels)._asdict()
+        print_json({name: result.model_dump(mode="json") for name, result in verified.items()})
         return worst
     lines = [*labels.problems, *labels_lines(labels)]
     show(Table(titles=["labels of the difference"], notes=lines))

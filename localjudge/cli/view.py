@@ -36,8 +36,9 @@ from localjudge.report.worst_samples import worst_samples, worst_view
 from localjudge.resources import write_output
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import STORE
+from localjudge.run_directory.result_rows import VerdictId
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import UnitKey, read_sample_rows, texts_read
+from localjudge.run_directory.run_rows import read_sample_rows, texts_read
 from localjudge.run_directory.store_reader import stored_prompts
 from localjudge.types import Sample
 from localjudge.words import option_name
@@ -214,7 +215,7 @@ def _sample_values(
     run: RunRecord, sample: Sample, metrics: Sequence[str], *, details: bool
 ) -> dict[str, Any]:
     score_rows, verdict_rows = read_sample_rows(run, sample.id)
-    read: dict[UnitKey, str] = {}
+    read: dict[VerdictId, str] = {}
     if details:
         read = texts_read(run, sample, verdict_rows)
     scores = [vars(row) for row in score_rows if row.metric in metrics]
@@ -223,9 +224,8 @@ def _sample_values(
         if row.metric in metrics:
             evidence = row.values_with_evidence["evidence"]
             values = {**values_with_labels(row, statement), "evidence": evidence}
-            unit = (row.metric, row.position or 0)
-            if unit in read:
-                values["read"] = read[unit]
+            if row.verdict_id in read:
+                values["read"] = read[row.verdict_id]
             verdicts.append(values)
     return {
         "schema_version": run.summary.schema_version,

@@ -312,7 +312,7 @@ class _Examiner:
         if examination is not None:
             remember_examination(
                 EngineIdentity(**engine.identity),
-                PromptsIdentity(**judge.writer.identity),
+                PromptsIdentity(**judge.writer.identity()),
                 examination,
             )
         yield admission

@@ -27,7 +27,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, Self, cast
 
@@ -181,11 +181,10 @@ class Nearest(Record):
             raise ValueError("name at least one kind of unit, or omit units for all")
         return tuple(sorted(set(units)))
 
-    def letters_for(self, unit: UnitKind) -> int | None:
-        """Return the letters that are read for a kind of unit, None if everything is."""
-        if self.units and unit not in self.units:
-            return None
-        return self.letters
+
+def reads_nearest(units: Collection[str], unit: str) -> bool:
+    """Return whether a model with these `units` in `[nearest]` reads only what is near a unit."""
+    return not units or unit in units
 
 
 class HeadAnswer(Record):

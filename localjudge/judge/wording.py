@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 from typing import Any, Literal
 
 from localjudge.errors import InputError, ModelError, SampleError
-from localjudge.judge.profile import PromptProfile, load_grammar, task_name
+from localjudge.judge.profile import PromptProfile, load_grammar, reads_nearest, task_name
 from localjudge.judge.rendering import RoledNode, list_unshown, render
 from localjudge.types import (
     ChatEnds,
@@ -73,16 +73,18 @@ class PromptWriter:
                 skeleton, _ = self._skeleton(name, roles)
                 self._template_texts += skeleton
 
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Options, and hashes of profile, chat template and grammars of the common tasks."""
+    def identity(self, tasks: Iterable[str] = ()) -> dict[str, Any]:
+        """Options, and hashes of profile, chat template and grammars of the common tasks.
+
+        With the hashes of those `tasks` that are special in the profile.
+        """
         common = sorted(self._profile.tasks.keys() - self._profile.special.keys())
         grammars = {name: _digest(self._grammars(name)) for name in common}
         ends = self._template_texts or [self._ends.head, self._ends.tail]
         chat_sha256 = None
         if self._chat:
             chat_sha256 = self._chat.sha256
-        identity = {
+        identity: dict[str, Any] = {
             "profile": self._profile.name,
             "profile_sha256": self._profile.sha256,
             "chat_template_sha256": chat_sha256,
@@ -92,10 +94,6 @@ class PromptWriter:
         }
         if self._nearest is not None:
             identity["nearest"] = dict(self._nearest)
-        return identity
-
-    def identity_for(self, tasks: Iterable[str]) -> dict[str, Any]:
-        """Return the identity, with the hashes of those tasks that are special in the profile."""
         asked = {}
         for name in sorted(tasks):
             if name in self._profile.special:
@@ -103,9 +101,9 @@ class PromptWriter:
                     "sha256": self._profile.special[name],
                     "grammar_sha256": _digest(self._grammars(name)),
                 }
-        if not asked:
-            return self.identity
-        return self.identity | {"special_tasks": asked}
+        if asked:
+            identity["special_tasks"] = asked
+        return identity
 
     def unsupported(self, tasks: Iterable[str]) -> list[str]:
         return sorted(name for name in set(tasks) if self._profile.find_task(name) is None)
@@ -154,9 +152,10 @@ class PromptWriter:
 
         None if it reads everything.
         """
-        if self._profile.nearest is None:
+        nearest = self._profile.nearest
+        if nearest is None or not reads_nearest(nearest.units, task.unit.kind):
             return None
-        return self._profile.nearest.letters_for(task.unit.kind)
+        return nearest.letters
 
     @property
     def overlap(self) -> int:

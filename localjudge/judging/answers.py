@@ -114,9 +114,9 @@ class Answers:
 class StoredAnswers(Answers):
     """The stored answers of a run."""
 
-    def __init__(self, run: RunRecord, min_valid_mass: float) -> None:
+    def __init__(self, run: RunRecord) -> None:
         names = list(run.manifest.judge.jury) or [run.summary.judge.name]
-        super().__init__(dict(enumerate(names)), run.rule(min_valid_mass))
+        super().__init__(dict(enumerate(names)), run.manifest.judge.rule)
         self.store = run.directory / STORE
         self.stored: Mapping[AskedUnit, Sequence[AskedWindow]] = {}
 

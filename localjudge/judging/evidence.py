@@ -190,7 +190,7 @@ def _make_rows(texts: _SampleTexts, verdict: VerdictRow) -> Iterator[EvidenceRow
 
 
 def _matches(texts: _SampleTexts, verdict: VerdictRow) -> list[Match]:
-    statement = verdict.text_for_judge
+    statement = verdict.judged_unit.text
     if verdict.against == "reference":
         return texts.find_in_reference(statement)
     if verdict.against == "response":

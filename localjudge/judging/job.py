@@ -315,8 +315,9 @@ class Job:
                 if self.evidence:
                     evidence = find_evidence(evaluations, rest, plan.settings, letters)
                 results.add(evaluations, evidence)
-            summary = totals.summary(self.signature, self.jury.card, plan.dataset.skipped)
-            summary = summary.model_copy(update={"stopped": plan.stopped})
+            summary = totals.summary(
+                self.signature, self.jury.card, plan.dataset.skipped, plan.stopped
+            )
             self._finish_session(begun, answers)
             manifest = results.finish(summary, self._manifest(begun))
         return summary, manifest

@@ -162,7 +162,7 @@ def wrap_engine(
         chosen = _choose_profile(engine, settings, registered)
     profile, _ = chosen
     prompts = make_prompts(profile, engine, settings.language, settings.reasons)
-    card = identity.card(engine.name or identity.engine, PromptsIdentity(**prompts.identity))
+    card = identity.card(engine.name or identity.engine, PromptsIdentity(**prompts.identity()))
     note = ""
     if registered is not None:
         note = registered.note
@@ -300,7 +300,7 @@ def find_scales(
 
     `engine` is the identity of its engine. Raises InputError if it gives too few answers.
     """
-    identity = PromptsIdentity(**prompts.identity)
+    identity = PromptsIdentity(**prompts.identity())
     registered = model_registry.registered_as(str(engine.get("model_sha256")))
     if registered is not None and registered.profile is not None:
         has_scale = kind in registered.scales

@@ -189,7 +189,7 @@ class Jury:
         for number, judge in enumerate(self.judges):
             values: dict[str, Any] = {
                 "engine": judge.identity,
-                "judge": judge.prompts.identity_for(tasks),
+                "judge": judge.prompts.identity(tasks),
             }
             if number in self._scales:
                 values["scales"] = dict(self._scales[number])
@@ -342,7 +342,7 @@ def _open_each(
         judges.append(judge)
     identities: list[str] = []
     for judge in judges:
-        identity = canonical_sha256({"engine": dict(judge.identity), **judge.prompts.identity})
+        identity = canonical_sha256({"engine": dict(judge.identity), **judge.prompts.identity()})
         if identity in identities:
             hint = "name each judge once: two equal judges have the verdicts of one"
             raise InputError(f"the judge {judge.name} is named twice", hint=hint)

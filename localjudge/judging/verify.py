@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from localjudge.engine.protocol import Engine
 from localjudge.engine.scripted import NoModel
@@ -33,13 +33,10 @@ from localjudge.judging.verify_files import (
 )
 from localjudge.judging.verify_labels import (
     LabelsCheck,
-    check_joint_labels,
     check_labels,
-    store_joint_verification,
 )
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, count_with_progress
-from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.files import VERIFICATION, Result, write_verification
@@ -54,7 +51,6 @@ from localjudge.words import option_name
 REPORT = "report.html"
 _MACHINE = ("engine.system", "engine.gpu_layers", "engine.repack")
 _VERSIONS = "versions."
-_Run = TypeVar("_Run")
 
 
 class ReportCheck(Record):
@@ -132,26 +128,6 @@ class AskAgain(VerifySettings, total=False):
     judge: JudgeNames | None
     engine: Engine | None
     progress: Progress | None
-
-
-def verify_both(
-    directory: Path,
-    baseline: _Run,
-    run: _Run,
-    verify: Callable[[_Run], Verification],
-    accepts: Callable[[Verification], bool] = bool,
-) -> PairVerification:
-    """Verify both runs in the directory of a comparison, and the labels of their difference.
-
-    If the result of each run is accepted and the labels have no problem, stores what the labels are
-    now for the next verification.
-    """
-    results = (verify(baseline), verify(run))
-    comparison = ComparisonDirectory.open(directory)
-    labels = check_joint_labels(comparison)
-    if all(map(accepts, results)) and not labels.problems:
-        store_joint_verification(comparison.path, labels)
-    return PairVerification(*results, labels)
 
 
 def verify_run(
@@ -260,15 +236,11 @@ def _summarise(run: RunRecord, jury: Jury, totals: Totals) -> Summary:
     is_same_source = jury.source and jury.source == manifest.environment.judge
     if is_same_source or run.summary.judge.name != card.name:
         card = card.model_copy(update={"name": jury.card.name})
-    summary = totals.summary(
-        signature(manifest.judge, manifest.data), card, manifest.environment.skipped_rows
-    )
-    return summary.model_copy(
-        update={
-            "threshold": manifest.judge.threshold,
-            "thresholds": manifest.judge.thresholds,
-            "stopped": manifest.environment.stopped,
-        }
+    return totals.summary(
+        signature(manifest.judge, manifest.data),
+        card,
+        manifest.environment.skipped_rows,
+        manifest.environment.stopped,
     )
 
 

@@ -69,7 +69,7 @@ class RepeatedAnswers(StoredAnswers):
         drawn: Iterable[str],
         progress: Progress,
     ) -> None:
-        super().__init__(run, settings.min_valid_mass)
+        super().__init__(run)
         self.run = run
         self.metrics = metrics
         self.settings = settings

@@ -133,12 +133,14 @@ def _recompute(run: RunRecord) -> Iterator[Alteration]:
     metrics = [manifest.metric(name) for name in run.summary.metrics]
     settings = read_run_settings(manifest)
     totals = run.totals(run)
-    answers = _StoredVerdicts(run, settings.min_valid_mass)
+    answers = _StoredVerdicts(run)
     evaluated = evaluate(run.iter_samples(), metrics, answers, settings.sentences)
     files = changed_rows(run, evaluated, totals, settings)
     card = manifest.card.model_copy(update={"name": run.summary.judge.name})
-    summary = totals.summary(manifest.signature, card, manifest.environment.skipped_rows)
-    summary = summary.model_copy(update={"stopped": manifest.environment.stopped})
+    environment = manifest.environment
+    summary = totals.summary(
+        manifest.signature, card, environment.skipped_rows, environment.stopped
+    )
     files[SUMMARY] = changed_values(run, summary)
     for name, changes in files.items():
         if changes:
@@ -148,8 +150,8 @@ def _recompute(run: RunRecord) -> Iterator[Alteration]:
 class _StoredVerdicts(StoredAnswers):
     """The stored answers, and the stored verdicts without a question."""
 
-    def __init__(self, run: RunRecord, min_valid_mass: float) -> None:
-        super().__init__(run, min_valid_mass)
+    def __init__(self, run: RunRecord) -> None:
+        super().__init__(run)
         self._evaluations = run.iter_evaluations()
         self._rows: dict[tuple[str, str], Sequence[VerdictRow]] = {}
 

@@ -10,7 +10,6 @@ remain unnoticed, and whoever changes both files can hide any change.
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from math import isclose
@@ -23,12 +22,12 @@ from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.resources import write_output
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
-from localjudge.run_directory.directory import excerpt, now, read_object, validated
+from localjudge.run_directory.directory import excerpt, now
 from localjudge.run_directory.files import (
     VERIFICATION,
     VerifiedLabels,
     are_altered,
-    last_verification,
+    verified_labels,
 )
 from localjudge.run_directory.label_rows import (
     LabelFile,
@@ -62,9 +61,7 @@ def check_labels(run: RunRecord) -> LabelsCheck:
     verified = None
     damage: list[str] = []
     try:
-        verification = last_verification(run.directory)
-        if verification is not None:
-            verified = verification.labels
+        verified = verified_labels(run.directory)
     except RunDirectoryError as error:
         damage.append(error.message)
     try:
@@ -100,13 +97,11 @@ def check_labels(run: RunRecord) -> LabelsCheck:
 def check_joint_labels(comparison: ComparisonDirectory) -> LabelsCheck:
     """Compare the labels in the directory of two runs with the ones verified there last."""
     directory = comparison.path
-    path = directory / VERIFICATION
     verified = None
     frames: Mapping[str, UnitFrame] = {}
     is_altered = True
     try:
-        if os.path.lexists(path):
-            verified = validated(VerifiedLabels, read_object(path), str(path))
+        verified = verified_labels(directory)
         labels = label_file(directory)
         is_altered = verified is not None and are_altered(directory, verified)
         if labels.rows:
@@ -123,11 +118,17 @@ def check_joint_labels(comparison: ComparisonDirectory) -> LabelsCheck:
     )
 
 
-def store_joint_verification(directory: Path, check: LabelsCheck) -> None:
-    """Keep what the labels of two runs are now, for the next verification."""
-    if check.current and check.current.rows:
+def verify_joint_labels(directory: Path, *, keep: bool) -> LabelsCheck:
+    """Check the labels in the directory of two runs.
+
+    Keeps what they are now for the next verification, if they have no problem and `keep` says that
+    both runs were verified.
+    """
+    check = check_joint_labels(ComparisonDirectory.open(directory))
+    if keep and not check.problems and check.current and check.current.rows:
         content = f"{check.current.model_dump_json(indent=2)}\n"
         write_output(directory / VERIFICATION, [content.encode()])
+    return check
 
 
 def _describe_labels(

@@ -33,8 +33,6 @@ from localjudge.words import numbered, percent, printable, three_digits
 
 Answers = dict[str, dict[str, Label | None]]
 """Answers by statement, then by annotator. None for undecidable."""
-_Role = tuple[str, str, bool]
-"""Statement, annotator, and whether the annotator adjudicates."""
 _CLOCKS_DIFFER_BY = timedelta(minutes=1)
 SECONDS_A_LABEL = 18.0
 """Default until there are a few labels: 50 in a quarter of an hour."""
@@ -140,15 +138,14 @@ class Decisions:
         for row in in_file_order:
             self._spellings[_fold_name(row.annotator)] = self.spell(row.annotator)
         respelled = [self._respell(row) for row in in_file_order]
-        self._last_moments: dict[_Role, datetime] = {}
+        self._last_moments: dict[tuple[str, str, bool], datetime] = {}
         moments: list[datetime] = []
         for row in respelled:
-            role = _role(row)
             moment = row.moment
-            last = self._last_moments.get(role, moment)
+            last = self._last_moments.get(row.role, moment)
             if row.by_order:  # it counts after the rows before it
                 moment = max(moment, last)
-            self._last_moments[role] = max(moment, last)
+            self._last_moments[row.role] = max(moment, last)
             moments.append(moment)
         order = sorted(range(len(respelled)), key=moments.__getitem__)
         self.rows = [respelled[number] for number in order]
@@ -172,7 +169,7 @@ class Decisions:
         marked = []
         for row in rows:
             respelled = self._respell(row)
-            replaced = self._last_moments.get(_role(respelled), row.moment)
+            replaced = self._last_moments.get(respelled.role, row.moment)
             by_order = max(row.moment, replaced) > latest
             marked.append(row.model_copy(update={"by_order": by_order}))
         return marked
@@ -272,10 +269,6 @@ class Decisions:
                 annotator = next(each for each in (name, *self.annotators) if each in labels)
                 by_name[name][key] = float(labels[annotator])
         return by_name
-
-
-def _role(row: LabelRow) -> _Role:
-    return row.key, row.annotator, row.adjudicated
 
 
 def _latest_answers(rows: Iterable[LabelRow]) -> Answers:

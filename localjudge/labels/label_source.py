@@ -147,8 +147,8 @@ class LabelSource(NamedTuple):
             for sample in run.iter_samples():
                 if sample.id in verdicts:
                     texts = texts_read(run, sample, verdicts[sample.id])
-                    for (metric, position), text in texts.items():
-                        read[verdict_ids[VerdictId(sample.id, metric, position)]] = text
+                    for verdict_id, text in texts.items():
+                        read[verdict_ids[verdict_id]] = text
         return read
 
     def correctable(self, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:

@@ -347,7 +347,7 @@ def count_evidence_use(frame: UnitFrame, decisions: Decisions) -> EvidenceUse | 
     latest: dict[tuple[str, str, bool], LabelRow] = {}
     for row in decisions.rows:
         if row.key in frame.by_key:
-            latest[row.key, row.annotator, row.adjudicated] = row
+            latest[row.role] = row
     labels = [row for row in latest.values() if row.human in (0, 1)]
     if not any(row.evidence_seen for row in labels):
         return None

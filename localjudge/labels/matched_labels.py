@@ -243,7 +243,7 @@ def match_sheet(
     texts = {key: verdict.text for key, verdict in source.verdicts(verdict_ids).items()}
     damaged = _changed_texts(source.directory, sheet, texts)
     drawn, carried_over = _find_drawings(source.frames, sheet, len(verdict_ids), decisions)
-    stored = {(row.key, row.annotator, row.adjudicated): row for row in decisions.rows}
+    stored = {row.role: row for row in decisions.rows}
     values_of_sheets = {decision_values(row) for row in decisions.rows if row.way == "sheet"}
     when = now(precise=True)
     rows = []

@@ -277,7 +277,7 @@ def _count_effects(
     """
     latest: dict[tuple[str, str, bool], LabelRow] = {}
     for row in sorted(rows, key=lambda row: row.moment):
-        latest[row.key, row.annotator, row.adjudicated] = row
+        latest[row.role] = row
     counts: Counter[str] = Counter()
     for row in latest.values():
         old = before.current_answer(row)

@@ -251,7 +251,7 @@ def measure_certainty(run: RunRecord, row: VerdictRow) -> float:
     """Return how far the probability of a verdict is from the threshold, 0 without one."""
     if row.p_yes is None:
         return 0.0
-    return abs(row.p_yes - run.summary.threshold_of(row.metric))
+    return abs(row.p_yes - run.manifest.judge.rule.threshold_of(row.metric))
 
 
 def disagreements(

@@ -104,8 +104,7 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
             labelled[metric] = list(with_labels(run, verdicts[metric], statements))
             details[metric] = _details(sample, score, labelled[metric])
             if read:
-                positions = range(len(verdicts[metric]))
-                details[metric]["read"] = [read.get((metric, position)) for position in positions]
+                details[metric]["read"] = [read.get(row.verdict_id) for row in verdicts[metric]]
         entry = _list_entry(run, sample, scores)
         values: Values = {"id": sample.id, "texts": _text_values(sample), "metrics": details}
         if compared is not None:

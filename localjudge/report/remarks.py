@@ -6,6 +6,7 @@ from itertools import islice
 
 from localjudge import model_registry
 from localjudge.analysis.row_counts import missing_scores
+from localjudge.judge.profile import reads_nearest
 from localjudge.judge.profile_choice import load_profile
 from localjudge.labels.label_source import how_to_label
 from localjudge.labels.run_labels import RunLabels
@@ -186,9 +187,11 @@ def _advise_on_windows(run: RunRecord, metric: str | None) -> str:
         packaged = model_registry.packaged_as(str(judge.engine.model_sha256))
         if packaged is not None and packaged.profile is not None:
             nearest = load_profile(packaged.profile).nearest
-            reads_nearest = nearest is not None and all(map(nearest.letters_for, windowed))
+            reads_less = nearest is not None and all(
+                reads_nearest(nearest.units, unit) for unit in windowed
+            )
             is_asked_so = judge.judge.profile == packaged.profile
-            if reads_nearest and is_asked_so and judge.judge.nearest is None:
+            if reads_less and is_asked_so and judge.judge.nearest is None:
                 now = (
                     f"the judge {packaged.name} now reads the nearest sentences in place of windows"
                 )
@@ -349,7 +352,7 @@ def select_verdicts(run: RunRecord, metric: str | None) -> VerdictSummary:
     rows = (row for row in run.iter_verdicts() if row.metric == metric)
     if metric in run.manifest.rubrics:
         return verdict_summary(rows, None)
-    return verdict_summary(rows, run.summary.threshold_of(metric))
+    return verdict_summary(rows, run.manifest.judge.rule.threshold_of(metric))
 
 
 def has_expected(run: RunRecord, metric: str | None = None) -> bool:

@@ -25,9 +25,9 @@ from localjudge.report.evidence_views import (
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.jury import is_divided
-from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow
+from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictId, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import UnitKey, read_sample_rows, texts_read
+from localjudge.run_directory.run_rows import read_sample_rows, texts_read
 from localjudge.run_directory.store_reader import stored_ids, stored_prompts, stored_sample
 from localjudge.types import CONTEXT_FIELDS, Label, Sample
 from localjudge.words import numbered, printable, suggestion
@@ -61,7 +61,7 @@ def sample_view(
             shown = replace(row, reason="; ".join(parts))
         verdicts.append(shown)
     texts = Table(rows=rows, titles=[sample.id], indent=2)
-    read: dict[UnitKey, str] = {}
+    read: dict[VerdictId, str] = {}
     if details:
         read = texts_read(run, sample, verdicts)
     judged = verdicts_view(scores, verdicts, metric, read)
@@ -89,7 +89,7 @@ def verdicts_view(
     scores: Iterable[ScoreRow],
     verdicts: Iterable[VerdictRow],
     metric: str | None = None,
-    read: Mapping[UnitKey, str] = MappingProxyType({}),
+    read: Mapping[VerdictId, str] = MappingProxyType({}),
 ) -> list[Table]:
     """Return the scores, or the ones of a metric, each above its units and what was `read`.
 
@@ -114,7 +114,7 @@ def verdicts_view(
 
 
 def _tabulate(
-    verdicts: Sequence[VerdictRow], read: Mapping[UnitKey, str]
+    verdicts: Sequence[VerdictRow], read: Mapping[VerdictId, str]
 ) -> Iterator[Sequence[_Cells]]:
     """Yield the cells of one table with a row for each verdict, or of a matrix for each text."""
     columns = {verdict.against for verdict in verdicts}
@@ -127,7 +127,7 @@ def _tabulate(
         for row in verdicts:
             table.append((_verdict_cell(row), _unit_cell(row, [remark_on(row)])))
             table += _evidence_cells(row)
-            text = read.get((row.metric, row.position or 0))
+            text = read.get(row.verdict_id)
             if text is not None:
                 table.append((Text(), Text("  read  ", style="dim").append(safe_text(text))))
         yield table

@@ -23,9 +23,15 @@ from localjudge.report.evidence_views import described_evidence, evidence_to_sho
 from localjudge.report.sample_views import describe_score, remark_on
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.directory import STORE
-from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow, select_context
+from localjudge.run_directory.result_rows import (
+    EvidenceRow,
+    ScoreRow,
+    VerdictId,
+    VerdictRow,
+    select_context,
+)
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.run_rows import UnitKey, texts_read
+from localjudge.run_directory.run_rows import texts_read
 from localjudge.run_directory.store_reader import stored_ids, stored_sample
 from localjudge.types import Sample, context_texts
 from localjudge.words import printable_lines, typed_path
@@ -181,14 +187,14 @@ def _sample_values(
     sample: Sample,
     scores: Sequence[ScoreRow],
     verdicts: Sequence[VerdictRow],
-    read: Mapping[UnitKey, str],
+    read: Mapping[VerdictId, str],
 ) -> _Values:
     metrics: list[_Values] = []
     for score in scores:
         judged: list[_Values] = []
         for verdict in verdicts:
             if verdict.metric == score.metric:
-                text = read.get((verdict.metric, verdict.position or 0), "")
+                text = read.get(verdict.verdict_id, "")
                 judged.append({**_verdict_values(row, verdict), "read": _escape(text)})
         outcome = describe_score(score)
         metrics.append({"name": score.metric, "outcome": outcome, "verdicts": judged})

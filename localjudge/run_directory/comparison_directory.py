@@ -21,8 +21,8 @@ from localjudge.errors import MissingRun, RunDirectoryError
 from localjudge.run_directory.directory import (
     MANIFEST,
     make_directory,
-    refuse_obstacle,
     read_object,
+    refuse_obstacle,
     validated,
     write_file,
 )

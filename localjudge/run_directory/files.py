@@ -249,21 +249,29 @@ def are_altered(directory: Path, verified: VerifiedLabels) -> bool:
     return hash_first_labels(directory, verified.size) != verified.sha256
 
 
+def verified_labels(directory: Path) -> VerifiedLabels | None:
+    """Return the labels that were verified last, None if there was no verification.
+
+    The directory is one of a run, or of two runs with labels of both, whose file has only these.
+    Raises RunDirectoryError for a file that is damaged.
+    """
+    path = directory / VERIFICATION
+    if not os.path.lexists(path):
+        return None
+    content = read_object(path)
+    if "sha256" in content:
+        return validated(VerifiedLabels, content, str(path))
+    return validated(LastVerification, content, str(path)).labels
+
+
 def describe_altered_labels(directory: Path) -> str | None:
     """Say that `labels.jsonl` does not begin with the rows that were verified last, else None.
 
     The directory is one of a run, or of two runs with labels of both. A verification that cannot
     be read says nothing here; `verify` reports it.
     """
-    path = directory / VERIFICATION
     try:
-        if not os.path.lexists(path):
-            return None
-        content = read_object(path)
-        if "sha256" in content:
-            verified: VerifiedLabels | None = validated(VerifiedLabels, content, str(path))
-        else:
-            verified = validated(LastVerification, content, str(path)).labels
+        verified = verified_labels(directory)
         if verified is None or not are_altered(directory, verified):
             return None
     except RunDirectoryError:

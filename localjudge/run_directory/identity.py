@@ -21,6 +21,7 @@ from pydantic import Field, PlainSerializer, SerializerFunctionWrapHandler, mode
 
 from localjudge import model_registry
 from localjudge.errors import InputError
+from localjudge.judge.profile import reads_nearest
 from localjudge.judge.profile_choice import load_profile
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion
@@ -110,10 +111,6 @@ class NearestIdentity(ManifestPart):
     finder_version: int
     language: str
     units: list[str] = Field(default_factory=list)
-
-    def is_read_for(self, unit: str) -> bool:
-        """Return whether only the nearest sentences are read for units of this kind."""
-        return not self.units or unit in self.units
 
 
 class PromptsIdentity(ManifestPart):
@@ -266,6 +263,11 @@ class JudgeIdentity(ManifestPart):
         return self.engine.engine == NO_MODEL
 
     @property
+    def rule(self) -> VerdictRule:
+        """How answers were turned into verdicts."""
+        return VerdictRule(self.threshold, self.min_valid_mass, self.thresholds, self.combinations)
+
+    @property
     def judges(self) -> list[JuryMember]:
         """The judges of a jury, or the only judge."""
         if self.jury:
@@ -287,7 +289,7 @@ class JudgeIdentity(ManifestPart):
         letters: list[int] = []
         for judge in self.judges:
             nearest = judge.judge.nearest
-            if nearest is None or not nearest.is_read_for("statement"):
+            if nearest is None or not reads_nearest(nearest.units, "statement"):
                 return None
             letters.append(nearest.letters)
         return max(letters)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from localjudge.types import ONE_HALF, Combination, JudgeCard, ScaleKind
+from localjudge.types import ONE_HALF, Combination, JudgeCard, ScaleKind, sigmoid
 
 CLIPPED_AT = 1e-4
 """Smallest distance of a probability from 0 and 1."""
@@ -22,7 +22,6 @@ SMALLEST_SCALE = 0.1
 NO_DECISIONS = "not for decisions"
 """Ends the strictest caution about a judge."""
 KINDS: tuple[ScaleKind, ...] = get_args(ScaleKind)
-_LARGEST_EXPONENT = 700.0
 
 
 def log_odds(probability: float) -> float:
@@ -39,8 +38,7 @@ def combine(probabilities: Mapping[str, float], combination: Combination) -> flo
     total = combination.bias
     for name in sorted(probabilities):
         total += combination.weights[name] * log_odds(probabilities[name])
-    exponent = min(max(total, -_LARGEST_EXPONENT), _LARGEST_EXPONENT)
-    return 1 / (1 + math.exp(-exponent))
+    return sigmoid(total)
 
 
 def combine_by_scales(scales: Mapping[str, float]) -> Combination:

@@ -107,6 +107,11 @@ class LabelRow(DrawnStatement):
     evidence_seen: EvidenceSeen | None = None
 
     @property
+    def role(self) -> tuple[str, str, bool]:
+        """What a later row replaces: the answer of one annotator or adjudicator to a statement."""
+        return self.key, self.annotator, self.adjudicated
+
+    @property
     def moment(self) -> datetime:
         return datetime.fromisoformat(self.when)
 

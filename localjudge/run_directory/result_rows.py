@@ -196,12 +196,6 @@ class VerdictRow:
         return VerdictId(self.sample_id, self.metric, self.position or 0)
 
     @property
-    def text_for_judge(self) -> str:
-        if self.shown is None:
-            return self.text
-        return self.shown
-
-    @property
     def judged_unit(self) -> Unit:
         """The unit of text, for the formula of a metric."""
         return Unit(

@@ -63,7 +63,7 @@ from localjudge.run_directory.summary import (
     Totals,
     allowed_failures,
 )
-from localjudge.types import JudgeCard, Sample, VerdictRule
+from localjudge.types import JudgeCard, Sample
 from localjudge.words import numbered, printable, suggestion, three_digits
 
 _SHOWN = 4
@@ -105,7 +105,7 @@ class RunRecord(Mapping[str, MetricSummary]):
             so_far = rows_so_far(path)
             if so_far is None:
                 raise UnfinishedRun(path, f"the run in {path} has no finished sample yet")
-            empty = Totals([], manifest.judge).summary(manifest.signature, manifest.card)
+            empty = Totals([], manifest.judge.rule).summary(manifest.signature, manifest.card)
             run = cls(path, empty, manifest, so_far)
             summary = run._sum_up().summary(manifest.signature, manifest.card)
             return replace(run, summary=summary)
@@ -152,15 +152,6 @@ class RunRecord(Mapping[str, MetricSummary]):
         """The judge, with the uses that `doctor` recommends on this machine."""
         return with_examination(self.summary.judge, self.manifest.judge)
 
-    def rule(self, min_valid_mass: float) -> VerdictRule:
-        """Return how the run turned answers into verdicts."""
-        return VerdictRule(
-            self.summary.threshold,
-            min_valid_mass,
-            self.summary.thresholds,
-            self.manifest.judge.combinations,
-        )
-
     @property
     def sampling(self) -> Sampling:
         return self.manifest.sampling
@@ -204,7 +195,7 @@ class RunRecord(Mapping[str, MetricSummary]):
         """Return empty totals of these metrics, for samples of this run."""
         return Totals(
             metrics,
-            self.summary,
+            self.manifest.judge.rule,
             self.cluster_of,
             self.manifest.rubrics,
             self.sampling,
@@ -293,7 +284,7 @@ class RunRecord(Mapping[str, MetricSummary]):
         for name in self.manifest.judge.metrics:
             with suppress(InputError):
                 metrics[name] = self.manifest.metric(name)
-        rule = self.rule(0.0)
+        rule = self.manifest.judge.rule
         for evaluation in evaluations:
             metric = metrics.get(evaluation.metric)
             if metric is None:

@@ -14,11 +14,13 @@ from localjudge.dataset.paths import MISSING, lookup
 from localjudge.dataset.rows import UNKNOWN, group_name, is_blank
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.evidence.nearest import MARK
+from localjudge.judge.profile import reads_nearest
 from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.identity import NearestIdentity
 from localjudge.run_directory.result_rows import (
     SCORES,
     ScoreRow,
+    VerdictId,
     VerdictRow,
     with_evidence,
 )
@@ -28,9 +30,6 @@ from localjudge.text.folding import common_spellings, fold
 from localjudge.text.markup import read_characters
 from localjudge.types import Sample, context_texts
 from localjudge.words import suggestion
-
-UnitKey = tuple[str, int]
-"""Metric and position of a verdict of a sample."""
 
 MAX_SLICES = 1_000
 _NO_VALUE = "(none)"
@@ -72,7 +71,7 @@ def read_sample_rows(run: RunRecord, sample_id: str) -> tuple[list[ScoreRow], li
 
 def texts_read(
     run: RunRecord, sample: Sample, verdicts: Iterable[VerdictRow]
-) -> dict[UnitKey, str]:
+) -> dict[VerdictId, str]:
     """Return what the judges of a run have read for these verdicts of a sample.
 
     Empty if one of them reads everything.
@@ -82,23 +81,22 @@ def texts_read(
         if judge.judge.nearest is None:
             return {}
         readers[number] = judge.judge.nearest
-    asked: dict[UnitKey, list[tuple[int, str]]] = {}
+    asked: dict[VerdictId, list[tuple[int, str]]] = {}
     prompts = stored_user_texts(run.directory / STORE, sample.id, readers)
     for metric, position, number, text in prompts:
-        asked.setdefault((metric, position), []).append((number, text))
-    read: dict[UnitKey, str] = {}
+        asked.setdefault(VerdictId(sample.id, metric, position), []).append((number, text))
+    read: dict[VerdictId, str] = {}
     for verdict in verdicts:
-        unit = (verdict.metric, verdict.position or 0)
         shown = [read_characters(text).text for text in _texts_for(sample, verdict)]
         texts: list[str] = []
-        for number, text in asked.get(unit, ()):
-            if not readers[number].is_read_for(verdict.unit):
+        for number, text in asked.get(verdict.verdict_id, ()):
+            if not reads_nearest(readers[number].units, verdict.unit):
                 continue
             parts = text.split(MARK)
             if all(any(part in each for each in shown) for part in parts):
                 texts.append(text)
         if texts:  # a verbatim statement is in the texts, too, and shorter than what was read
-            read[unit] = max(texts, key=len)
+            read[verdict.verdict_id] = max(texts, key=len)
     return read
 
 

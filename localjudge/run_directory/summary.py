@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from localjudge.run_directory.identity import JudgeIdentity
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.manifest import Sampling
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow
@@ -101,9 +100,6 @@ class Summary(Record, extra="ignore"):
     None if the run could not stop early.
     """
 
-    def threshold_of(self, metric: str) -> float:
-        return self.thresholds.get(metric, self.threshold)
-
     @property
     def how_it_ended(self) -> str | None:
         if not self.stopped or self.stopped.startswith(ALL_JUDGED):
@@ -133,7 +129,7 @@ class Totals:
     def __init__(
         self,
         metric_names: Iterable[str],
-        rule: VerdictRule | JudgeIdentity | Summary,
+        rule: VerdictRule,
         cluster_of: Mapping[str, str] | None = None,
         rubrics: Collection[str] = (),
         sampling: Sampling = _ALL,
@@ -155,7 +151,7 @@ class Totals:
             self._metrics[metric].add(evaluation)
             threshold = None
             if metric not in self._rubrics:
-                threshold = self._rule.thresholds.get(metric, self._rule.threshold)
+                threshold = self._rule.threshold_of(metric)
             for verdict in evaluation.verdicts:
                 if verdict.label is not None:
                     self._verdicts.add(verdict, threshold)
@@ -167,7 +163,13 @@ class Totals:
     def metrics(self) -> dict[str, MetricSummary]:
         return {name: totals.summary() for name, totals in self._metrics.items()}
 
-    def summary(self, signature: str, judge: JudgeCard, skipped_rows: int = 0) -> Summary:
+    def summary(
+        self,
+        signature: str,
+        judge: JudgeCard,
+        skipped_rows: int = 0,
+        stopped: str | None = None,
+    ) -> Summary:
         return Summary(
             signature=signature,
             threshold=self._rule.threshold,
@@ -177,6 +179,7 @@ class Totals:
             judge=judge,
             verdicts=self._verdicts.summary(),
             metrics=self.metrics,
+            stopped=stopped,
         )
 
 

@@ -30,6 +30,7 @@ import numpy as np
 from localjudge.errors import DataError
 from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
 from localjudge.stats.interval import Flags, Floats, Indices, Mean
+from localjudge.types import sigmoid
 
 STRATA = 5
 MAX_POINTS = 1 << 22
@@ -41,7 +42,6 @@ MIN_CLUSTERS = 10
 """Labelled clusters that an interval needs."""
 _MIN_LABELS_OF_STRATUM = 5
 _FLOAT_ERROR = 1e-12
-_MAX_LOGIT = 700.0  # exp(-700) is not 0
 
 
 class JudgedUnits(NamedTuple):
@@ -86,8 +86,8 @@ def prediction_powered(
         centre = min(1 - least, max(least, estimate.mean))
         logit = math.log(centre / (1 - centre))
         on_logit = half_width / (centre * (1 - centre))
-        low = _inverse_logit(logit - on_logit)
-        high = _inverse_logit(logit + on_logit)
+        low = sigmoid(logit - on_logit)
+        high = sigmoid(logit + on_logit)
         ci95 = min(low, max(0.0, estimate.mean)), max(high, min(1.0, estimate.mean))
     mean = estimate.with_interval(ci95)
     return mean._replace(mean=min(1.0, max(0.0, mean.mean)))
@@ -318,11 +318,6 @@ def _contributions(
     widened = np.sqrt(counts / np.maximum(counts - 1, 1))[strata]
     label_parts = np.where(has_label, widened * (v * (q - average)), 0.0)
     return _sums(parts + label_parts, units.clusters)
-
-
-def _inverse_logit(logit: float) -> float:
-    clipped = min(_MAX_LOGIT, max(-_MAX_LOGIT, logit))
-    return 1 / (1 + math.exp(-clipped))
 
 
 def _padded(values: Floats, size: int) -> Floats:

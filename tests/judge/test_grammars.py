@@ -93,7 +93,7 @@ def test_derived_reason_grammars_equal_the_former_files(expanded: dict[str, Any]
 
 @pytest.mark.parametrize("reasons", ["none", "before", "after"])
 def test_grammar_hashes_in_manifests_are_stable(reasons: Reasons) -> None:
-    identity = PromptWriter(load_profile("instruct"), reasons=reasons).identity
+    identity = PromptWriter(load_profile("instruct"), reasons=reasons).identity()
     assert identity["grammars_sha256"] == GOLDEN["grammars_sha256"][reasons]
 
 

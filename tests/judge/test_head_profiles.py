@@ -89,7 +89,7 @@ def test_other_profiles_ask_about_a_sentence_of_an_answer_as_about_one_of_a_pass
     of_answer, of_passage = writer.requests(tasks)
     assert of_answer == of_passage
     assert not writer.unsupported(["answer_sentence"])
-    assert writer.identity_for(["answer_sentence"]) == writer.identity
+    assert writer.identity(["answer_sentence"]) == writer.identity()
 
 
 def test_a_reading_is_part_of_the_question(tmp_path: Path) -> None:

@@ -182,14 +182,10 @@ def test_a_special_task_has_its_own_hash(folder: Path) -> None:
     with (folder / "special" / "refusal.toml").open("a", encoding="utf-8") as file:
         file.write("# a remark\n")
     after = PromptWriter(load_profile(str(folder)))
-    assert before.identity == after.identity == after.identity_for([])
-    assert (
-        before.identity_for(["sufficiency"])
-        == after.identity_for(["sufficiency"])
-        != after.identity
-    )
-    assert before.identity_for(["refusal"]) != after.identity_for(["refusal"])
-    assert list(after.identity_for(["sufficiency", "refusal"])["special_tasks"]) == [
+    assert before.identity() == after.identity()
+    assert before.identity(["sufficiency"]) == after.identity(["sufficiency"]) != after.identity()
+    assert before.identity(["refusal"]) != after.identity(["refusal"])
+    assert list(after.identity(["sufficiency", "refusal"])["special_tasks"]) == [
         "refusal",
         "sufficiency",
     ]
@@ -240,7 +236,7 @@ def test_only_a_reason_before_the_verdict_changes_the_prompt(task: Task) -> None
 
 def test_reasons_are_part_of_the_identity() -> None:
     """Order affects a verdict: three settings make three judges."""
-    identities = [judge(reasons=reasons).identity for reasons in ("none", "before", "after")]
+    identities = [judge(reasons=reasons).identity() for reasons in ("none", "before", "after")]
     assert [identity["reasons"] for identity in identities] == ["none", "before", "after"]
     assert identities[0]["grammars_sha256"] != identities[1]["grammars_sha256"]
 

@@ -194,8 +194,8 @@ def test_the_chat_template_and_its_output_identify_the_judge() -> None:
     other = ChatTemplate(
         GUARDIAN.replace("judge_protocol", "protocol"), bos="<s>", eos="</s>"
     ).without_ends
-    before = judge("granite-guardian").identity
-    after = PromptWriter(load_profile("granite-guardian"), other).identity
+    before = judge("granite-guardian").identity()
+    after = PromptWriter(load_profile("granite-guardian"), other).identity()
     assert {key for key in before if before[key] != after[key]} == {
         "chat_template_sha256",
         "chat_ends_sha256",

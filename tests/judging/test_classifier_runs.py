@@ -111,7 +111,7 @@ def test_the_nearest_sentences_are_read_in_place_of_windows(
         of_sample = [row for row in run.verdicts if row.sample_id == sample.id]
         read = texts_read(run, sample, of_sample)
         for verdict in of_sample:
-            text = read[verdict.metric, verdict.position or 0]
+            text = read[verdict.verdict_id]
             parts = text.split(MARK)
             assert sum(map(len, parts)) <= 100
             assert all(row.text in text for row in verdict.evidence)
@@ -198,7 +198,7 @@ def test_pages_have_what_was_read(file: ModelFile, nearest: str, tmp_path: Path)
     assert config is not None
     of_page = {row["text"]: row["read"] for row in json.loads(config[1])["rows"]}
     for verdict in of_sample:
-        assert of_page[verdict.text] == read[verdict.metric, verdict.position or 0]
+        assert of_page[verdict.text] == read[verdict.verdict_id]
 
 
 def test_a_long_run_of_signs_never_fails_a_statement(

@@ -58,7 +58,7 @@ def test_what_is_near_is_read_beside_a_statement_only(run: localjudge.Run) -> No
     for sample in run.samples:
         of_sample = [row for row in run.verdicts if row.sample_id == sample.id]
         read = texts_read(run, sample, of_sample)
-        assert {metric for metric, _ in read} == {"faithfulness"}
+        assert {verdict_id.metric for verdict_id in read} == {"faithfulness"}
         assert len(read) == 2
         for text in read.values():
             assert sum(map(len, text.split(MARK))) <= LETTERS
@@ -73,7 +73,7 @@ def test_the_evidence_of_a_statement_was_read(run: localjudge.Run) -> None:
         with_evidence = [row for row in of_sample if row.evidence]
         assert with_evidence
         for row in with_evidence:
-            text = read[row.metric, row.position or 0]
+            text = read[row.verdict_id]
             assert all(evidence.text in text for evidence in row.evidence)
 
 
@@ -174,4 +174,5 @@ def test_questions_of_one_metric_may_read_more_or_less(tmp_path: Path) -> None:
     )
     assert [verdict.error for verdict in run.verdicts] == [None, None]
     assert all(verdict.p_yes is not None for verdict in run.verdicts)
-    assert list(texts_read(run, run.samples[0], run.verdicts)) == [("both", 0)]
+    [read] = texts_read(run, run.samples[0], run.verdicts)
+    assert (read.metric, read.position) == ("both", 0)

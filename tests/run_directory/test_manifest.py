@@ -163,7 +163,7 @@ def only(prompts: Mapping[str, Any] = MappingProxyType({})) -> dict[str, JuryMem
 
 
 def part(judge: PromptWriter, metric: Metric | None = None) -> JudgeIdentity:
-    return JudgeIdentity.of(only(judge.identity), {}, [metric or context_recall()], RULE)
+    return JudgeIdentity.of(only(judge.identity()), {}, [metric or context_recall()], RULE)
 
 
 def test_changes_of_metric_version_reasons_and_chat_template_are_named() -> None:

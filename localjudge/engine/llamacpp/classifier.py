@@ -52,9 +52,9 @@ from localjudge.types import (
     Node,
     Piece,
     VerdictRequest,
+    sigmoid,
 )
 
-_LARGEST_EXPONENT = 700.0
 _NODES_KEPT = 4096
 
 
@@ -271,8 +271,7 @@ def answer_from(
     if len(reading.outputs) > 1:
         is_yes = np.array([name in reading.yes for name in reading.outputs])
         z = _log_sum_exp(scores[is_yes]) - _log_sum_exp(scores[~is_yes])
-    exponent = min(max(reading.scale * z + reading.bias, -_LARGEST_EXPONENT), _LARGEST_EXPONENT)
-    p_yes = 1 / (1 + math.exp(-exponent))
+    p_yes = sigmoid(reading.scale * z + reading.bias)
     no, yes = answer_texts(grammar)
     text = no
     if p_yes >= ONE_HALF:
