@@ -56,14 +56,10 @@ from localjudge.judging.settings import RunSettings, checked
 from localjudge.metrics import catalog
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
-from localjudge.run_directory.examination import (
-    Examination,
-    remember_examination,
-    remember_examination_of_jury,
-)
-from localjudge.run_directory.identity import EngineIdentity, PromptsIdentity
+from localjudge.run_directory.examination import Examination, remember_examination
+from localjudge.run_directory.identity import EngineIdentity, JudgeIdentity, PromptsIdentity
 from localjudge.run_directory.jury import combine
-from localjudge.types import Answer, Combination, Task, Use
+from localjudge.types import ONE_HALF, Answer, Combination, Task, Use
 
 _CHECKS_OF_JUDGE = (
     "model",
@@ -241,7 +237,7 @@ class _Examiner:
         examination = _make_examination(admission, figures)
         if examination is not None:
             identity = jury.identify(able, self.settings, self.progress)
-            remember_examination_of_jury(identity, examination)
+            remember_examination(identity, examination)
         yield admission
 
     def _check_judge(self) -> Iterator[CheckResult]:
@@ -310,11 +306,13 @@ class _Examiner:
         )
         examination = _make_examination(admission, figures)
         if examination is not None:
-            remember_examination(
-                EngineIdentity(**engine.identity),
-                PromptsIdentity(**judge.writer.identity()),
-                examination,
+            identity = JudgeIdentity(
+                engine=EngineIdentity(**engine.identity),
+                judge=PromptsIdentity(**judge.writer.identity()),
+                metrics={},
+                threshold=ONE_HALF,
             )
+            remember_examination(identity, examination)
         yield admission
 
     def _probe(

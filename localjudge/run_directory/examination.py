@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, NonNegativeInt, ValidationError
 
 from localjudge import resources
-from localjudge.run_directory.identity import EngineIdentity, JudgeIdentity, PromptsIdentity
+from localjudge.run_directory.identity import JudgeIdentity, JuryMember
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import USES, JudgeCard, Record, Use
 
@@ -49,17 +49,9 @@ def name_task(task: str) -> str:
     return _METRICS_OF_TASKS.get(task, task)
 
 
-def remember_examination(
-    engine: EngineIdentity, prompts: PromptsIdentity, examination: Examination
-) -> None:
-    file = _examination_file(engine, prompts)
-    if file:
-        resources.remember(file, examination.model_dump_json())
-
-
-def remember_examination_of_jury(judge: JudgeIdentity, examination: Examination) -> None:
-    """Remember the examination of several judges with these weights."""
-    file = _examination_file_of_jury(judge)
+def remember_examination(judge: JudgeIdentity, examination: Examination) -> None:
+    """Remember the examination of a judge, or of a jury with these weights."""
+    file = _file(judge)
     if file:
         weights = tuple(dict(combination.weights) for combination in judge.combinations.values())
         examination = examination.model_copy(update={"weights": weights})
@@ -71,14 +63,14 @@ def with_examination(card: JudgeCard, judge: JudgeIdentity) -> JudgeCard:
     examination = find_examination(judge)
     if examination is not None:
         return card.model_copy(update={"examined": str(examination)})
-    if card.caution or _find_file(judge) is None:
+    if card.caution or _file(judge) is None:
         return card.model_copy(update={"examined": None})
     return card.model_copy(update={"examined": NOT_EXAMINED})
 
 
 def find_examination(judge: JudgeIdentity) -> Examination | None:
     """Return the stored examination of a judge, or of a jury with these weights."""
-    file = _find_file(judge)
+    file = _file(judge)
     if file is None:
         return None
     examination = _read(file)
@@ -86,12 +78,6 @@ def find_examination(judge: JudgeIdentity) -> Examination | None:
         if examination and (combination.bias or combination.weights not in examination.weights):
             return None  # of other weights
     return examination
-
-
-def _find_file(judge: JudgeIdentity) -> Path | None:
-    if judge.jury:
-        return _examination_file_of_jury(judge)
-    return _examination_file(judge.engine, judge.judge)
 
 
 def _read(file: Path) -> Examination | None:
@@ -102,28 +88,23 @@ def _read(file: Path) -> Examination | None:
         return None
 
 
-def _examination_file_of_jury(judge: JudgeIdentity) -> Path | None:
-    """Return the file of a jury. None if the bytes of one of its models are unknown."""
-    members: dict[str, object] = {}
-    for name, member in judge.jury.items():
-        if not member.engine.model_sha256:
-            return None
-        prompts = _examined(member.judge)
-        members[name] = {"model_sha256": member.engine.model_sha256, "judge": prompts}
-    key = canonical_sha256({"jury": members})
-    return resources.state_directory() / "examined" / f"{key}.json"
-
-
-def _examined(prompts: PromptsIdentity) -> dict[str, Any]:
-    """Return the part of the prompts that an examination is about: in any language."""
-    part = prompts.answering
-    if part.get("nearest"):
-        part["nearest"].pop("language")
-    return part
-
-
-def _examination_file(engine: EngineIdentity, prompts: PromptsIdentity) -> Path | None:
-    if not engine.model_sha256:
+def _file(judge: JudgeIdentity) -> Path | None:
+    """Return the file of a judge or jury. None if the bytes of one of its models are unknown."""
+    if not all(member.engine.model_sha256 for member in judge.judges):
         return None
-    key = canonical_sha256({"model_sha256": engine.model_sha256, "judge": _examined(prompts)})
+    if judge.jury:
+        examined: dict[str, Any] = {}
+        for name, member in judge.jury.items():
+            examined[name] = _examined(member)
+        key = canonical_sha256({"jury": examined})
+    else:
+        key = canonical_sha256(_examined(judge.judges[0]))
     return resources.state_directory() / "examined" / f"{key}.json"
+
+
+def _examined(member: JuryMember) -> dict[str, Any]:
+    """Return the part of a judge that an examination is about: in any language."""
+    prompts = member.judge.answering
+    if prompts.get("nearest"):
+        prompts["nearest"].pop("language")
+    return {"model_sha256": member.engine.model_sha256, "judge": prompts}

@@ -51,8 +51,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
 
 def remember(run: Run) -> None:
-    judge = run.manifest.judge
-    remember_examination(judge.engine, judge.judge, UNFIT)
+    remember_examination(run.manifest.judge, UNFIT)
 
 
 def everywhere(run: Run) -> dict[str, str]:
@@ -148,8 +147,7 @@ def test_a_stored_examination_without_answers_is_readable(
     stored = Examination.model_validate_json(json.dumps({"uses": uses, "items": 384}))
     for metric in ("answer_relevancy", "faithfulness"):
         run = make(metric, metrics=[metric], data=ANSWERED)
-        judge = run.manifest.judge
-        remember_examination(judge.engine, judge.judge, stored)
+        remember_examination(run.manifest.judge, stored)
         assert said in str(run.judge.examined)
         told = "examine the judge again" in printed_summary(run, width=1_000)
         assert told == (is_old and metric == "answer_relevancy")
