@@ -32,13 +32,13 @@ _SHOWN_IDS = 3
 
 
 class NotedProgress(Progress):
-    """Forward progress, keep notes for `Run.notes`, and log them if no progress is shown.
+    """Pass everything on to a progress, keep notes for `Run.notes`, and log them if none is shown.
 
     Notes that were `told` before are kept, and not shown again.
     """
 
     def __init__(self, progress: Progress | None, told: Collection[str] = ()) -> None:
-        self.forward_to = progress
+        self.receiver = progress or Progress()
         self.told = told
         self.notes: list[str] = []
 
@@ -46,15 +46,41 @@ class NotedProgress(Progress):
         self.notes.append(text)
         if text in self.told:
             return
-        super().note(text)
-        is_shown = self.forward_to is not None and type(self.forward_to) is not Progress
-        if not is_shown:
+        self.receiver.note(text)
+        if type(self.receiver) is Progress:
             _log.log(level, printable(text))
 
     def warn(self, text: str) -> None:
         self.notes.append(text)
         if text not in self.told:
             _log.warning(printable(text))
+
+    def rows(self, doing: str, done: int, total: int | None) -> None:
+        self.receiver.rows(doing, done, total)
+
+    def elapsed(self, doing: str, seconds: float, expected: float) -> None:
+        self.receiver.elapsed(doing, seconds, expected)
+
+    def expect(self, count: int, *, counted: bool = True) -> None:
+        self.receiver.expect(count, counted=counted)
+
+    def recall(self, count: int) -> None:
+        self.receiver.recall(count)
+
+    def phase(self, name: str) -> None:
+        self.receiver.phase(name)
+
+    def standing(self, text: str) -> None:
+        self.receiver.standing(text)
+
+    def pause(self) -> None:
+        self.receiver.pause()
+
+    def advance(self) -> None:
+        self.receiver.advance()
+
+    def close(self) -> None:
+        self.receiver.close()
 
 
 def report_data(planned: Plan, progress: NotedProgress) -> None:
