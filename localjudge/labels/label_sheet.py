@@ -29,14 +29,14 @@ import logging
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
 from localjudge.dataset.formats import read
-from localjudge.dataset.rows import Problem, Problems, RawRow, check_id, describe, shown
+from localjudge.dataset.rows import Problem, Problems, RawRow, Report, check_id, describe, shown
 from localjudge.dataset.sources import Source, shown_name
 from localjudge.errors import DataError, InputError
 from localjudge.labels.label_source import SheetRow, name_context
@@ -315,7 +315,7 @@ def _read_row(row: RawRow) -> tuple[SheetLabel | None, list[Problem]]:
     return label, problems
 
 
-def _read_evidence_seen(cell: Any, report: Callable[[str, str, str], None]) -> EvidenceSeen | None:
+def _read_evidence_seen(cell: Any, report: Report) -> EvidenceSeen | None:
     """Return how the annotator saw the evidence, or None. Reports any other value."""
     if cell is None:
         return None
@@ -327,7 +327,7 @@ def _read_evidence_seen(cell: Any, report: Callable[[str, str, str], None]) -> E
     return None
 
 
-def _read_time(text: str, report: Callable[[str, str, str], None]) -> str:
+def _read_time(text: str, report: Report) -> str:
     """Return the time as ISO 8601 in UTC. Reports one that is not a time, or in the future."""
     try:
         moment = datetime.fromisoformat(text.strip())

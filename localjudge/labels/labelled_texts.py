@@ -6,12 +6,12 @@ relevance    question, sentences, relevant                 which sentences answe
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from localjudge.dataset.contexts import read_printed
 from localjudge.dataset.formats import read
-from localjudge.dataset.rows import Problem, Problems, RawRow, check_text, describe, shown
+from localjudge.dataset.rows import Problem, Problems, RawRow, Report, check_text, describe, shown
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError
 from localjudge.labels.label_sheet import LABEL_FORM, parse_label
@@ -22,8 +22,6 @@ _LISTS = ("contexts", "sentences", "relevant")
 _LABELS_OF_SENTENCES = "1, 0 or null for each sentence"
 _ROWS_FOR_SHAPE = 100
 """Number of rows that decide the shape of a file by their columns."""
-Report = Callable[[str, str, str], None]
-"""Notes a problem: column, value, and what is expected."""
 
 
 class LabelledText(NamedTuple):
