@@ -27,7 +27,7 @@ from localjudge.doctor.checks import (
     warn_if,
     warning,
 )
-from localjudge.doctor.examinee import ENOUGH_MASS, THRESHOLD, Examinee
+from localjudge.doctor.examinee import ENOUGH_MASS, Examinee
 from localjudge.errors import DataError
 from localjudge.judge.probes import (
     PER_PASSAGE,
@@ -52,7 +52,7 @@ from localjudge.labels.judge_figures import (
 from localjudge.run_directory.examination import name_task
 from localjudge.stats import agreement
 from localjudge.stats.interval import LabelledScores, Mean, mean_interval, statistic_intervals
-from localjudge.types import Answer, Attribution, Label, Task, Use
+from localjudge.types import ONE_HALF, Answer, Attribution, Label, Task, Use
 from localjudge.words import numbered
 
 _COMPARE_WITH_LABELS = (
@@ -181,7 +181,7 @@ def measure_skill(items: Sequence[tuple[Probe, float]]) -> Skill:
         scores[index] = p_yes
         clusters.append(item.passage)
     rows = LabelledScores(labels, scores, clusters=clusters)
-    verdicts = (scores >= THRESHOLD).astype(np.float64)
+    verdicts = (scores >= ONE_HALF).astype(np.float64)
     decisions = statistic_intervals(
         {"balanced_accuracy": agreement.balanced_accuracy, "bias": agreement.bias},
         rows._replace(scores=verdicts),
@@ -327,8 +327,8 @@ def _measure_order(
     for one, another in rearranged(count):
         if one in answers and another in answers:
             asked += 1
-            before = answers[one].p_yes >= THRESHOLD
-            flips += before != (answers[another].p_yes >= THRESHOLD)
+            before = answers[one].p_yes >= ONE_HALF
+            flips += before != (answers[another].p_yes >= ONE_HALF)
     if not asked:
         return None, []
     flip_rate = flips / asked
