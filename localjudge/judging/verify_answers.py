@@ -74,7 +74,7 @@ class RepeatedAnswers(StoredAnswers):
         self.metrics = metrics
         self.settings = settings
         self.progress = progress
-        self._engines = run.manifest.judge.engines
+        self._engines = [judge.engine.as_json for judge in run.manifest.judge.judges]
         self._waiting = set(map(digest, drawn))
         self._asked: set[bytes] = set()
         self._asking: tuple[int, Wording] | None = None

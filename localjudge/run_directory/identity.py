@@ -307,11 +307,6 @@ class JudgeIdentity(ManifestPart):
         return [judge.answering for judge in self.judges]
 
     @property
-    def engines(self) -> list[dict[str, Any]]:
-        """Identity of each judge's engine."""
-        return [judge.engine.as_json for judge in self.judges]
-
-    @property
     def without_updates(self) -> dict[str, Any]:
         """The part that no update of a package changes, except of the engine."""
         parts = self.as_json
