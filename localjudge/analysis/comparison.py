@@ -23,7 +23,7 @@ no scores        no sample has a score in both runs
 from typing import Literal
 
 from localjudge.analysis.pairing import SharedSamples, UnitChange
-from localjudge.labels.corrected_mean import NO_SHARE, labels_in_words
+from localjudge.labels.corrected_mean import NO_SHARE, labels_in_words, labels_waiting
 from localjudge.labels.labelled_units import LabelCounts, are_too_many
 from localjudge.metrics import catalog
 from localjudge.run_directory.differences import Difference, judges_differ, only_rounds
@@ -130,13 +130,7 @@ class CorrectedDifference(Record):
     @property
     def waiting(self) -> str | None:
         """Which labels do not count yet, and when they will, or None."""
-        if self.labels >= self.labelled or self.next_look is None:
-            return None
-        more = numbered(self.next_look - self.labelled, "more label")
-        return (
-            f"{self.in_words} count; the interval is computed again at planned numbers only: "
-            f"{more} to reach {self.next_look:,}"
-        )
+        return labels_waiting(self.labels, self.labelled, self.next_look)
 
     @property
     def in_words(self) -> str:

@@ -60,6 +60,17 @@ def labels_in_words(counted: int, labelled: int) -> str:
     return numbered(counted, "label")
 
 
+def labels_waiting(counted: int, labelled: int, next_look: int | None) -> str | None:
+    """Return which labels do not count yet, and when they will, or None."""
+    if counted >= labelled or next_look is None:
+        return None
+    more = numbered(next_look - labelled, "more label")
+    return (
+        f"{labels_in_words(counted, labelled)} count; the interval is computed again at planned "
+        f"numbers only: {more} to reach {next_look:,}"
+    )
+
+
 BriefMean = Annotated[Mean, PlainSerializer(lambda mean: {"mean": mean.mean, "ci95": mean.ci95})]
 """A mean with two keys in JSON: by labels without the judge, or corrected by one annotator."""
 

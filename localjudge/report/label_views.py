@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.text import Text
 
-from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.corrected_mean import CorrectedMean, labels_waiting
 from localjudge.labels.label_source import AnswerAround, ClosestSentence, name_context
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead
@@ -30,12 +30,9 @@ def label_remarks(labels: RunLabels, metric: str | None = None) -> list[str]:
             labelled = numbered(mean.counts.labelled, "label")
             missing = _missing_labels(mean)
             lines.append(f"{name}: not corrected by {labelled}: {missing}; {mean.counts.in_words}")
-        if metric in (None, name) and mean.ci95 and mean.until_next_look:
-            more = numbered(mean.until_next_look, "more label")
-            lines.append(
-                f"{name}: {mean.in_words} count; the interval is computed again at planned numbers "
-                f"only: {more} to reach {mean.next_look:,}"
-            )
+        waiting = labels_waiting(mean.labels, mean.labelled, mean.next_look)
+        if metric in (None, name) and mean.ci95 and waiting:
+            lines.append(f"{name}: {waiting}")
         if metric in (None, name) and mean.evidence_use:
             lines.append(f"{name}: {mean.evidence_use.in_words}")
     if labels.agreement:
