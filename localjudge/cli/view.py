@@ -22,12 +22,12 @@ from localjudge.labels.run_labels import (
 from localjudge.report.certificate import write_certificate
 from localjudge.report.comparison_views import comparison_view, gates_view
 from localjudge.report.difference_certificate import write_difference_certificate
-from localjudge.report.difference_claims import next_step_of_comparison
 from localjudge.report.evidence_views import ranks_tables
 from localjudge.report.export import Format, exported_parts
 from localjudge.report.flat_table import Rows
 from localjudge.report.html_page import write_report
 from localjudge.report.label_views import disagreements_view, disputes_view
+from localjudge.report.next_step import next_step_of_comparison
 from localjudge.report.quoted_metrics import two_means_view
 from localjudge.report.sample_views import find_sample, prompts_view, sample_view
 from localjudge.report.summary_views import slices_view, summary_values, summary_view

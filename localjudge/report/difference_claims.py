@@ -8,7 +8,6 @@ systems, so label statements of both: `localjudge label cmp`
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from localjudge.analysis.comparison import (
@@ -20,9 +19,6 @@ from localjudge.analysis.comparison import (
     decide_difference,
 )
 from localjudge.analysis.gate_decisions import count_missing_labels
-from localjudge.judging.verify import REPORT
-from localjudge.labels.label_source import PREFERRED
-from localjudge.run_directory.files import last_verification
 from localjudge.stats.interval import NoMean
 from localjudge.stats.paired import samples_to_decide
 from localjudge.words import call, numbered, signed, signed_difference
@@ -69,31 +65,6 @@ def claims(
         if command and with_command:
             sentence += f": {command}"
         yield sentence
-
-
-def next_step_of_comparison(comparison: RunComparison) -> str:
-    """Return the next command: label, while labels are missing, then report, verify, certify."""
-    outcomes = {name: decide_difference(comparison, name) for name in comparison.metrics}
-    decided = [name for name in outcomes if outcomes[name] in ("better", "worse")]
-    if not any(comparison.metrics[name].headline for name in decided):
-        names = list(comparison.metrics)
-        # The labelled metrics first, then the one that is labelled by default.
-        names.sort(key=lambda name: (comparison.metrics[name].corrected is None, name != PREFERRED))
-        for name in names:
-            if outcomes[name] in ("undecided", "judge only"):
-                command = label_command(comparison, name)
-                if command:
-                    return command.replace("`", "")
-    directory = comparison.directory
-    if directory is None:
-        return call("report", comparison.run, "baseline", comparison.baseline)
-    if not (Path(comparison.run) / REPORT).exists():
-        return call("report", directory, opened="RunPair")
-    for run in (comparison.baseline, comparison.run):
-        verification = last_verification(Path(run))
-        if verification is None or not verification.is_about(Path(run)):
-            return call("verify", directory, opened="RunPair")
-    return call("report", directory, "certificate", "certificate.html", opened="RunPair")
 
 
 def label_command(comparison: RunComparison, name: str) -> str | None:

@@ -13,10 +13,10 @@ from typing import Any
 from localjudge.analysis.comparison import CorrectedDifference
 from localjudge.analysis.row_counts import evidence_ranks, missing_scores
 from localjudge.analysis.slices import Slice, Slices, pooled_shares
-from localjudge.judging.verify import REPORT
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.report.label_views import label_remarks
+from localjudge.report.next_step import next_step
 from localjudge.report.quoted_metrics import QuotedMetric, quote_metrics, quote_slice
 from localjudge.report.remarks import (
     ALWAYS_VALID,
@@ -29,12 +29,10 @@ from localjudge.report.remarks import (
 )
 from localjudge.report.terminal import Table, interval_cells, number
 from localjudge.run_directory.directory import excerpt
-from localjudge.run_directory.files import last_verification
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import name_slice
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.text.folding import look_alikes
-from localjudge.words import call
 
 EACH_ALONE = (
     "each interval covers one slice; of 20 intervals, one is expected to miss the true mean"
@@ -44,7 +42,6 @@ _LONGEST_NAME = 20
 """Letters of a metric's name beside all columns, in 80 letters."""
 _LABELS_COLUMN = 3
 """Position of the number of labels, or of the expected mean, after the interval."""
-_FIRST_DRAWING = 50
 _MAX_LISTED = 5
 
 
@@ -149,40 +146,6 @@ def summary_values(run: RunRecord) -> dict[str, Any]:
             values["metrics"][metric.name]["labels_say"] = metric.labels_say
         values["labels"] = label_values
     return values
-
-
-def next_step(run: RunRecord, labels: RunLabels | None) -> str:
-    """Return the next command as the reader can type it, or what to do with an unfinished run."""
-    directory = str(run.directory)
-    if run.so_far is not None:
-        return "run the same command again to finish"
-    if labels is None and run.summary.verdicts.count > 0 and not run.sampling.optional_stopping:
-        return call("label", directory)
-    if labels is None:
-        return _after_labels(run)
-    means = labels.corrected.values()
-    if any(mean.unsettled for mean in means):
-        return call("label", directory, "disputed", True)
-    missing = [mean.needed for mean in means if mean.needed]
-    answered = labels.statements + labels.unsure
-    is_begun = answered < _FIRST_DRAWING and any(mean.until_next_look for mean in means)
-    if not is_begun and (not missing or any(mean.ci95 for mean in means)):
-        return _after_labels(run)
-    more: list[Any] = []
-    if answered >= _FIRST_DRAWING:
-        more = ["sample", answered + max(missing)]
-    return call("label", directory, *more)
-
-
-def _after_labels(run: RunRecord) -> str:
-    """Return the command to report, verify or certify, whichever is the next."""
-    directory = str(run.directory)
-    if not (run.directory / REPORT).exists():
-        return call("report", directory)
-    verification = last_verification(run.directory)
-    if verification is None or not verification.is_about(run.directory):
-        return call("verify", directory)
-    return call("report", directory, "certificate", "certificate.html")
 
 
 def slices_view(run: RunRecord, slices: Slices, *, metric: str | None = None) -> Table:
