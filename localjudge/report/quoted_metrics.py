@@ -9,12 +9,12 @@ The report, the certificate and the tables of `show` take it from here, and the 
 statements that are counted once: about 66 % of all 312 sentences are supported (57 to 74).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from localjudge.analysis.slices import PooledShare, Slice, pooled_shares
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
-from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
+from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.metrics import catalog
 from localjudge.report.certificate_text import translate_mean
 from localjudge.report.messages import Messages
@@ -103,24 +103,31 @@ class QuotedMetric(NamedTuple):
 def quote_metrics(run: RunRecord, labels: RunLabels | None) -> list[QuotedMetric]:
     """Return the metrics of a run. `labels` are all of the run."""
     withheld = run.summary.failed_beyond(run.max_failed)
-    metrics: list[QuotedMetric] = []
-    for name, summary in run.summary.metrics.items():
-        corrected = find_corrected(labels, name)
-        quoted = quote_mean(summary, corrected)
-        if name in withheld:
-            quoted = NoMean()
-        metrics.append(QuotedMetric(name, summary, corrected, quoted, name in withheld))
-    return metrics
+    corrected: Mapping[str, CorrectedMean] = {}
+    if labels is not None:
+        corrected = labels.corrected
+    return _quote(run.summary.metrics, corrected, withheld)
 
 
 def quote_slice(part: Slice) -> dict[str, QuotedMetric]:
     """Return the metrics of a slice by name."""
-    metrics: dict[str, QuotedMetric] = {}
-    for name, summary in part.metrics.items():
-        corrected = part.corrected.get(name)
-        quoted = quote_mean(summary, corrected)
-        metrics[name] = QuotedMetric(name, summary, corrected, quoted, is_withheld=False)
-    return metrics
+    return {metric.name: metric for metric in _quote(part.metrics, part.corrected)}
+
+
+def _quote(
+    metrics: Mapping[str, MetricSummary],
+    corrected: Mapping[str, CorrectedMean],
+    withheld: Collection[str] = (),
+) -> list[QuotedMetric]:
+    """Return the metrics, without a number for those that are withheld."""
+    quotes: list[QuotedMetric] = []
+    for name, summary in metrics.items():
+        mean = corrected.get(name)
+        quoted = quote_mean(summary, mean)
+        if name in withheld:
+            quoted = NoMean()
+        quotes.append(QuotedMetric(name, summary, mean, quoted, name in withheld))
+    return quotes
 
 
 def select_findings(metrics: Iterable[QuotedMetric]) -> list[QuotedMetric]:
