@@ -183,7 +183,8 @@ class RunPair:
     def read_labels(self, file: str | Path, annotator: str | None = None) -> LabelsRead:
         """Import the labels of a sheet or page of both runs, as `Run.read_labels` does."""
         source = join_statements(ComparisonDirectory.open(self.directory))
-        return read_labels(source, file, annotator)
+        [counts] = read_labels(source, [file], annotator)
+        return counts
 
     @check_arguments
     def check(

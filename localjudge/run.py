@@ -29,6 +29,7 @@ from localjudge.judging.settings import VerifySettings, takes_settings, without_
 from localjudge.judging.verify import Verification, verify_run
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
@@ -364,7 +365,8 @@ class Run(run_record.RunRecord):
             by=by,
             disputed=disputed,
         )
-        labelling = Labelling(self, annotator, options, show_evidence=show_evidence)
+        source = LabelSource.of_run(self)
+        labelling = Labelling(source, annotator, options, show_evidence=show_evidence)
         write_labelling(path, labelling, language=language)
         return path
 
@@ -375,7 +377,8 @@ class Run(run_record.RunRecord):
         `annotator` names the annotator of labels without a name. Raises DataError without labels of
         this run.
         """
-        return read_labels(self, file, annotator)
+        [counts] = read_labels(LabelSource.of_run(self), [file], annotator)
+        return counts
 
     def _repr_html_(self) -> str:
         return as_html(summary_view(self))

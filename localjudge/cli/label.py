@@ -16,7 +16,7 @@ from localjudge.errors import InputError
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import NO_DISPUTE, Labelling
-from localjudge.labels.read_labels import UnnamedAnnotator, read_all_labels
+from localjudge.labels.read_labels import UnnamedAnnotator, read_labels
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.label_page import write_labelling
 from localjudge.report.label_views import (
@@ -247,13 +247,13 @@ def _read_sources(
 ) -> None:
     names = list(dict.fromkeys(map(str, sources)))
     try:
-        labels_read = read_all_labels(source, names, annotator)
+        labels_read = read_labels(source, names, annotator)
     except UnnamedAnnotator as error:
         if not sys.stdin.isatty():
             raise
         click.echo(printable(str(error)), err=True)
         annotator = click.prompt("name of the annotator", err=True)
-        labels_read = read_all_labels(source, names, annotator)
+        labels_read = read_labels(source, names, annotator)
     labels_by_source = dict(zip(names, labels_read, strict=True))
     if as_json:
         cli.print_json({name: labels._asdict() for name, labels in labels_by_source.items()})

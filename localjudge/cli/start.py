@@ -49,6 +49,7 @@ from localjudge.judging.plan import Plan, plan
 from localjudge.judging.verify import REPORT
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
 from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
 from localjudge.report.difference_claims import claims
@@ -286,7 +287,8 @@ def _write_page(
     """
     mean = find_corrected(labels, metric)
     if mean and mean.unsettled:
-        labelling = Labelling(run, options=DrawingOptions(metrics=[metric], disputed=True))
+        source = LabelSource.of_run(run)
+        labelling = Labelling(source, options=DrawingOptions(metrics=[metric], disputed=True))
         page = folder.page(len(labelling.rows), "disputed")
         drawing = ["--disputed"]
     elif mean and (mean.ci95 or not mean.needed):
@@ -294,7 +296,8 @@ def _write_page(
     else:
         count = _choose_count(labels, mean)
         try:
-            labelling = Labelling(run, options=DrawingOptions(metrics=[metric], sample=count))
+            source = LabelSource.of_run(run)
+            labelling = Labelling(source, options=DrawingOptions(metrics=[metric], sample=count))
         except InputError:  # no verdicts
             return None
         page = folder.page(count)

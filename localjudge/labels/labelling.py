@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Literal
 
 from localjudge.errors import InputError
@@ -44,7 +43,6 @@ from localjudge.run_directory.label_rows import (
     name_annotator,
     stored_labels,
 )
-from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.corrected import MIN_CLUSTERS
 from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
 from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS, look_at
@@ -66,7 +64,7 @@ class Labelling:
 
     def __init__(
         self,
-        source: RunRecord | LabelSource | str | Path,
+        source: LabelSource,
         annotator: str | None = None,
         options: DrawingOptions = PLAIN_DRAWING,
         *,
@@ -76,12 +74,9 @@ class Labelling:
 
         `show_evidence` shows the closest sentences at once, and marks the labels. Raises InputError
         for a metric without judge verdicts, a count below 1, options that exclude each other, an
-        unsuitable column, evidence of a run without, or a run stopped by scores; RunDirectoryError
-        for a folder without a run.
+        unsuitable column, or evidence of a run without.
         """
         _check_options(options)
-        if not isinstance(source, LabelSource):
-            source = LabelSource.of_run(source)
         self.source = source
         if show_evidence:
             for run, _ in source.runs:

@@ -20,7 +20,7 @@ from localjudge.run_directory.label_rows import (
     name_annotator,
     stored_labels,
 )
-from localjudge.run_directory.run_record import RunRecord, as_run
+from localjudge.run_directory.run_record import as_run
 from localjudge.text.folding import clean, damaged_forms, look_alikes
 from localjudge.words import numbered, option
 
@@ -52,19 +52,9 @@ class LabelsRead(NamedTuple):
 
 
 def read_labels(
-    run: RunRecord | LabelSource | str | Path, source: str | Path, annotator: str | None = None
-) -> LabelsRead:
-    """Add the labels of one source to a run; see `read_all_labels`."""
-    (labels_read,) = read_all_labels(run, [source], annotator)
-    return labels_read
-
-
-def read_all_labels(
-    run: RunRecord | LabelSource | str | Path,
-    sources: Sequence[str | Path],
-    annotator: str | None = None,
+    labelled: LabelSource, sources: Sequence[str | Path], annotator: str | None = None
 ) -> list[LabelsRead]:
-    """Add the labels of sheets, files saved by the label page, or other runs' directories to a run.
+    """Add the labels of sheets, files saved by the label page, or other runs' directories.
 
     `annotator` names the annotator of rows without a name. The latest decision of each annotator
     counts; for equal times, the one of the later source. If the first files that a run reads are
@@ -72,12 +62,9 @@ def read_all_labels(
     order of reading decides. An empty cell withdraws no label of another file that is read with it.
 
     Adds no label of any source if one is refused. Raises DataError for a file without labels or
-    with labels of other statements (ignored if the source is a run). Raises InputError for a run
-    stopped by scores, and UnnamedAnnotator for labels without the name of an annotator.
+    with labels of other statements (ignored if the source is a run). Raises UnnamedAnnotator for
+    labels without the name of an annotator.
     """
-    labelled = run
-    if not isinstance(labelled, LabelSource):
-        labelled = LabelSource.of_run(labelled)
     reader = _Reader(labelled, sources, annotator)
     counts = [reader.read(source) for source in sources]
     reader.store(len(sources))

@@ -13,6 +13,7 @@ from human_labels import answer_all, second_opinion
 from localjudge import DataError, InputError, Run, ScriptedEngine, calibrate, evaluate
 from localjudge.engine.scripted import unit_text
 from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import Labelling
 from localjudge.report.label_page import write_label_page
 from localjudge.run_directory.label_rows import stored_labels
@@ -80,7 +81,7 @@ def filled(path: Path, label: str = "1") -> Path:
 
 
 def test_the_closest_sentences_are_those_of_the_run(run: Run) -> None:
-    labelling = Labelling(run)
+    labelling = Labelling(LabelSource.of_run(run))
 
     sentences = {
         row["sample_id"]: labelling.closest_sentences[row["label_id"]] for row in labelling.rows
@@ -95,7 +96,7 @@ def test_they_do_not_depend_on_the_verdict(tmp_path: Path) -> None:
     for p_yes in (0.1, 0.9):
         engine = ScriptedEngine({}, default=p_yes)
         run = evaluate(SAMPLES, metrics=[METRIC], out=tmp_path / str(p_yes), engine=engine)
-        seen.append(Labelling(run).closest_sentences)
+        seen.append(Labelling(LabelSource.of_run(run)).closest_sentences)
 
     assert seen[0] == seen[1]
     assert len(seen[0]) == len(CITIES)
@@ -111,7 +112,7 @@ def test_they_lie_in_the_texts_that_are_shown(tmp_path: Path, metric: str) -> No
         samples.append({**sample, "reference": reference, "response": response})
     engine = ScriptedEngine(judge)
     run = evaluate(samples, metrics=[metric], out=tmp_path / metric, engine=engine)
-    labelling = Labelling(run, options=DrawingOptions(metrics=[metric]))
+    labelling = Labelling(LabelSource.of_run(run), options=DrawingOptions(metrics=[metric]))
 
     checked = 0
     for row in labelling.rows:
@@ -127,9 +128,9 @@ def test_they_lie_in_the_texts_that_are_shown(tmp_path: Path, metric: str) -> No
 def test_a_run_without_evidence_has_none_and_cannot_show_it(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", no_evidence=True)
 
-    assert Labelling(run).closest_sentences == {}
+    assert Labelling(LabelSource.of_run(run)).closest_sentences == {}
     with pytest.raises(InputError, match="no evidence") as raised:
-        Labelling(run, show_evidence=True)
+        Labelling(LabelSource.of_run(run), show_evidence=True)
     assert "no-evidence" in (raised.value.hint or "") or "no_evidence" in (raised.value.hint or "")
     with pytest.raises(InputError, match="no evidence"):
         run.label(tmp_path / "labels.html", show_evidence=True)
@@ -141,9 +142,9 @@ def test_units_without_evidence_are_remarked(tmp_path: Path) -> None:
     engine = ScriptedEngine({}, default=0.9)
     run = evaluate(samples, metrics=["context_precision"], out=tmp_path / "run", engine=engine)
 
-    labelling = Labelling(
-        run, options=DrawingOptions(metrics=["context_precision"]), show_evidence=True
-    )
+    source = LabelSource.of_run(run)
+    options = DrawingOptions(metrics=["context_precision"])
+    labelling = Labelling(source, options=options, show_evidence=True)
 
     assert [remark for remark in labelling.remarks if "evidence" in remark]
     assert {row["evidence_seen"] for row in labelling.rows_to_send()} == {None}
@@ -218,7 +219,7 @@ def test_a_calibration_on_labels_with_open_evidence_says_so(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_evidence: int
 ) -> None:
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
-    labelling = Labelling(run, "ann")
+    labelling = Labelling(LabelSource.of_run(run), "ann")
     for index in range(len(CITIES)):
         if index < with_evidence:
             labelling.open_evidence()
@@ -233,7 +234,7 @@ def test_a_calibration_on_labels_with_open_evidence_says_so(
 
 
 def test_the_terminal_records_what_was_opened(run: Run) -> None:
-    labelling = Labelling(run, "ann")
+    labelling = Labelling(LabelSource.of_run(run), "ann")
     first = labelling.rows[0]["sample_id"]
     second = labelling.rows[1]["sample_id"]
 
@@ -245,7 +246,7 @@ def test_the_terminal_records_what_was_opened(run: Run) -> None:
 
 
 def test_a_postponed_statement_remains_opened(run: Run) -> None:
-    labelling = Labelling(run, "ann")
+    labelling = Labelling(LabelSource.of_run(run), "ann")
     first = labelling.rows[0]["sample_id"]
     labelling.open_evidence()
     labelling.skip()
@@ -259,7 +260,7 @@ def test_a_postponed_statement_remains_opened(run: Run) -> None:
 @pytest.mark.parametrize("is_undone", [False, True])
 def test_evidence_opened_before_an_answer_is_remembered(run: Run, is_undone: bool) -> None:
     """Quit with the evidence open, or after undo: the same command resumes with this statement."""
-    labelling = Labelling(run, "ann")
+    labelling = Labelling(LabelSource.of_run(run), "ann")
     first = labelling.rows[0]["sample_id"]
     labelling.open_evidence()
     if is_undone:
@@ -270,7 +271,7 @@ def test_evidence_opened_before_an_answer_is_remembered(run: Run, is_undone: boo
     assert [row.human for row in stored_labels(run.directory)][-1] is None
     assert len(stored_labels(run.directory)) == (2 if is_undone else 1)
 
-    resumed = Labelling(run, "ann")
+    resumed = Labelling(LabelSource.of_run(run), "ann")
     assert resumed.labelled == 0
     answer_all(resumed)
 
@@ -280,19 +281,19 @@ def test_evidence_opened_before_an_answer_is_remembered(run: Run, is_undone: boo
 
 
 def test_only_the_annotator_who_opened_it_has_seen_it(run: Run) -> None:
-    labelling = Labelling(run, "ann", show_evidence=True)
+    labelling = Labelling(LabelSource.of_run(run), "ann", show_evidence=True)
     labelling.open_evidence()
     labelling.remember_opened()
     assert list(seen_by_sample(run).values()) == ["shown"]
 
-    answer_all(Labelling(run, "bob"))
+    answer_all(Labelling(LabelSource.of_run(run), "bob"))
 
     assert [row.evidence_seen for row in stored_labels(run.directory)[1:]] == [None] * len(CITIES)
 
 
 def test_opened_evidence_is_no_label_and_spoils_no_plan(run: Run, tmp_path: Path) -> None:
     unlabelled = printed("show", run)
-    labelling = Labelling(run, "ann")
+    labelling = Labelling(LabelSource.of_run(run), "ann")
     labelling.open_evidence()
     labelling.remember_opened()
     assert printed("show", run) == unlabelled
@@ -305,7 +306,7 @@ def test_opened_evidence_is_no_label_and_spoils_no_plan(run: Run, tmp_path: Path
 
 
 def test_evidence_shown_at_once_marks_each_label(run: Run) -> None:
-    answer_all(Labelling(run, "ann", show_evidence=True))
+    answer_all(Labelling(LabelSource.of_run(run), "ann", show_evidence=True))
 
     assert set(seen_by_sample(run).values()) == {"shown"}
     words = (
@@ -365,7 +366,7 @@ def test_labels_taken_from_another_run_keep_it(run: Run, tmp_path: Path) -> None
 
 def test_a_page_file_read_twice_changes_nothing(run: Run, tmp_path: Path) -> None:
     rows = []
-    for row in Labelling(run).rows_to_send():
+    for row in Labelling(LabelSource.of_run(run)).rows_to_send():
         decision = {"human": 1, "annotator": "ann", "when": "2026-01-31T09:30:00Z"}
         named = {name: row[name] for name in ("label_id", "draw", "text", "planned")}
         rows.append({**named, **decision, "evidence_seen": "opened"})
@@ -434,7 +435,7 @@ def test_old_labels_without_the_field_stay_readable(run: Run) -> None:
 
 def test_the_page_contains_the_places_only(run: Run, tmp_path: Path) -> None:
     """The texts are in the page already, and neither score nor verdict is."""
-    labelling = Labelling(run)
+    labelling = Labelling(LabelSource.of_run(run))
     rows = labelling.rows_to_send()
     write_label_page(tmp_path / "a.html", rows, title="run", evidence=labelling.closest_sentences)
     html = (tmp_path / "a.html").read_text(encoding="utf-8")

@@ -236,7 +236,10 @@ def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
     - 19 2 / (12 8) = .604.
     """
     run = judged_run(samples=30)
-    statements = [row["label_id"] for row in Labelling(run, options=DrawingOptions(sample=10)).rows]
+    statements = [
+        row["label_id"]
+        for row in Labelling(LabelSource.of_run(run), options=DrawingOptions(sample=10)).rows
+    ]
     for name, said in (
         ("ann", (1, 1, 1, 1, 1, 1, 0, 0, 0, 0)),
         ("bob", (1, 1, 1, 1, 1, 0, 0, 0, 0, 1)),
@@ -423,7 +426,7 @@ def test_an_existing_label_counts_once_for_a_second_drawing(judged_run: JudgedRu
     assert sum(labels(run).annotators.values()) == labels(run).statements == corrected(run).labelled
     # Bob labels 0, ann labels 1 and withdraws it: only bob's label is copied to the third drawing.
     run = judged_run("taken")
-    [first] = Labelling(run, "none", DrawingOptions(sample=1)).rows
+    [first] = Labelling(LabelSource.of_run(run), "none", DrawingOptions(sample=1)).rows
     values = {part: first[part] for part in ("sample_id", "metric", "position", "text")} | {
         "key": first["label_id"]
     }
@@ -609,7 +612,7 @@ def test_a_login_name_is_marked_as_one_that_nobody_gave(
     assert labels(run).annotators == {"ann": 13}
     label(run, n=14, annotator=None)
     assert labels(run).annotators == {"ann": 14}
-    assert Labelling(run).annotator == "ann"
+    assert Labelling(LabelSource.of_run(run)).annotator == "ann"
 
 
 def test_a_file_with_a_foreign_label_is_refused_whole(
@@ -673,7 +676,7 @@ def test_names_that_look_the_same_are_one_annotator(judged_run: JudgedRun, name:
     append_labels(run.directory, [row.model_copy(update={"annotator": name}) for row in rows])
     found = labels(run)
     assert (found.annotators, found.agreement) == ({"Ann": 12}, None)
-    assert Labelling(run, name, DrawingOptions(sample=12)).rows == []
+    assert Labelling(LabelSource.of_run(run), name, DrawingOptions(sample=12)).rows == []
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
+from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import Labelling
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.types import NoAnswer, VerdictRequest
@@ -206,7 +207,7 @@ def test_changed_allowed_failures_apply_when_resuming(tmp_path: Path) -> None:
 def test_labels_of_one_annotator_in_two_spellings_are_counted_together(tmp_path: Path) -> None:
     """Names are compared as readers see them: without case."""
     run = judged(tmp_path / "run", Engine())
-    Labelling(run, "Ann").answer(1)
+    Labelling(LabelSource.of_run(run), "Ann").answer(1)
     [row] = stored_labels(run.directory)
     append_labels(
         run.directory, [row.model_copy(update={"annotator": name}) for name in ("ann", "ANN")]

@@ -12,6 +12,7 @@ from command_line import printed, refused
 import localjudge
 from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import Labelling
 from localjudge.run_directory.directory import locked_directory
 from tests.run_directory.conftest import edited, in_store
@@ -67,7 +68,7 @@ READERS: dict[str, Callable[[Path], object]] = {
         reuse=directory, out=directory.parent / "again", engine=engine()
     ),
     "label": lambda directory: Labelling(
-        directory, options=DrawingOptions(sample=2), annotator="x"
+        LabelSource.of_run(directory), options=DrawingOptions(sample=2), annotator="x"
     ).answer(1),
     "resume": made,
 }

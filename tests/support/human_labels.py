@@ -26,14 +26,21 @@ def say_1(_text: str) -> int:
     return 1
 
 
+def find_statements(source: Source) -> LabelSource:
+    """Return the statements of a run, or of two together."""
+    if isinstance(source, LabelSource):
+        return source
+    return LabelSource.of_run(source)
+
+
 def draw(source: Source, annotator: str | None = "ann", count: int = ALL, **how: Any) -> Labelling:
     """Return drawn statements that an annotator has not labelled yet."""
-    return Labelling(source, annotator, DrawingOptions(sample=count, **how))
+    return Labelling(find_statements(source), annotator, DrawingOptions(sample=count, **how))
 
 
 def draw_disputed(source: Source, annotator: str | None = "carol") -> Labelling:
     """Return the statements on which annotators differ."""
-    return Labelling(source, annotator, DrawingOptions(disputed=True))
+    return Labelling(find_statements(source), annotator, DrawingOptions(disputed=True))
 
 
 def answer_all(labelling: Labelling, say: Say = say_1) -> Labelling:
