@@ -236,10 +236,8 @@ def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
     - 19 2 / (12 8) = .604.
     """
     run = judged_run(samples=30)
-    statements = [
-        row["label_id"]
-        for row in Labelling(LabelSource.of_run(run), options=DrawingOptions(sample=10)).rows
-    ]
+    drawn = Labelling(LabelSource.of_run(run), options=DrawingOptions(sample=10)).rows
+    statements = [row["label_id"] for row in drawn]
     for name, said in (
         ("ann", (1, 1, 1, 1, 1, 1, 0, 0, 0, 0)),
         ("bob", (1, 1, 1, 1, 1, 0, 0, 0, 0, 1)),
