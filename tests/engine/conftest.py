@@ -2,7 +2,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import random_model
 
 from localjudge import model_registry
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.model import load_vocabulary, open_model
+from localjudge.engine.llamacpp.model import listen, load_vocabulary
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.tokens import Vocabulary
 from localjudge.judge.profile import load_grammar
@@ -167,11 +167,20 @@ class LoadedVocabulary(Vocabulary):
 
 @contextmanager
 def open_vocabulary_file(path: Path) -> Iterator[LoadedVocabulary]:
-    with closing(open_model(path, gpu_layers=0, vocabulary_only=True)) as model:
-        pointer = llama_cpp.llama_model_get_vocab(model.pointer)
+    """Open a file without its weights, which real vocabularies lack."""
+    listen()
+    llama_cpp.llama_backend_init()
+    parameters = llama_cpp.llama_model_default_params()
+    parameters.vocab_only = True
+    model = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
+    assert model
+    try:
+        pointer = llama_cpp.llama_model_get_vocab(model)
         vocabulary = load_vocabulary(pointer)
         values = {field.name: getattr(vocabulary, field.name) for field in fields(vocabulary)}
         yield LoadedVocabulary(**values, pointer=pointer)
+    finally:
+        llama_cpp.llama_model_free(model)
 
 
 OpenVocabulary = Callable[[str], AbstractContextManager[LoadedVocabulary]]

@@ -159,7 +159,6 @@ def open_model(
     gpu_layers: int,
     repack: bool = True,
     check_tensors: bool = False,
-    vocabulary_only: bool = False,
     classifies: bool = False,
 ) -> OpenModel:
     """Open a file with llama.cpp. Raises ModelError or OutOfResource with llama.cpp's message."""
@@ -170,7 +169,6 @@ def open_model(
     parameters.load_mode = llama_cpp.LLAMA_LOAD_MODE_NONE  # not mapped
     parameters.check_tensors = check_tensors
     parameters.use_extra_bufts = repack
-    parameters.vocab_only = vocabulary_only
     with delayed_interrupts():
         pointer = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
     if not pointer:
