@@ -35,8 +35,6 @@ from localjudge.stats.interval import Floats, LabelledScores
 from localjudge.types import Combination, Label
 from localjudge.words import numbered, signed_difference
 
-Jury = tuple[int, ...]
-"""Numbers of its judges, from 0."""
 _MAX_COMBINED_JUDGES = 4
 """Maximum number of judges for trying all combinations. Of more, all and each single one are."""
 _ANSWERING = ("engine", "judge")
@@ -267,15 +265,17 @@ def _describe_weights(combination: Combination) -> str:
 
 def choose_juries(
     names: Sequence[str], log_odds: Floats, rows: LabelledScores
-) -> tuple[dict[Jury, Floats], list[str]]:
+) -> tuple[dict[tuple[int, ...], Floats], list[str]]:
     """Return the held-out probabilities (n,) of the jury of all judges and of a recommended one.
+
+    A jury is the numbers of its judges, from 0.
 
     `log_odds` are of shape (n, judges). The remarks recommend the smallest jury, or judge, that is
     not shown to be worse than all together. Raises DataError if weights cannot be fitted or tested.
     """
     everyone = tuple(range(len(names)))
     count = len(names)
-    candidates: list[Jury] = []
+    candidates: list[tuple[int, ...]] = []
     sizes: Iterable[int] = range(1, count + 1)
     if count > _MAX_COMBINED_JUDGES:
         sizes = (1, count)
@@ -297,14 +297,14 @@ def choose_juries(
 
 
 def _smallest(
-    candidates: Sequence[Jury],
-    held_out: Mapping[Jury, Floats],
+    candidates: Sequence[tuple[int, ...]],
+    held_out: Mapping[tuple[int, ...], Floats],
     rows: LabelledScores,
-) -> Jury:
+) -> tuple[int, ...]:
     """Return the smallest jury not shown to be worse than all judges, the best one of its size."""
     everyone = candidates[-1]
     for size in range(1, len(everyone)):
-        losses: dict[Jury, float] = {}
+        losses: dict[tuple[int, ...], float] = {}
         for jury in candidates:
             if len(jury) == size:
                 difference = stacking.loss_difference(rows, held_out[jury], held_out[everyone])
