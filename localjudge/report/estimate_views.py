@@ -8,6 +8,7 @@ from localjudge.judging.estimate import Estimate, Needed
 from localjudge.metrics.catalog import MetricDescription
 from localjudge.report.terminal import Table
 from localjudge.run_directory.directory import excerpt
+from localjudge.types import readable
 from localjudge.words import numbered, roughly
 
 _LEGEND = (
@@ -15,7 +16,6 @@ _LEGEND = (
     "the data.",
     "verdicts: the parts of each sample that get a verdict.",
 )
-_GIB = 1 << 30
 
 
 def estimate_view(estimate: Estimate) -> Table:
@@ -30,7 +30,7 @@ def estimate_view(estimate: Estimate) -> Table:
         rows.append(("answered", answered))
     rows.append(("tokens", f"{estimate.tokens:,} distinct, each evaluated once"))
     rows.append(("time", _describe_time(estimate)))
-    memory = f"about {estimate.memory_bytes / _GIB:.1f} GiB"
+    memory = f"about {readable(estimate.memory_bytes)}"
     if estimate.workers:
         rows.append(("on", estimate.workers))
         memory += " here, and as much for each worker"
