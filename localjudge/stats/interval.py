@@ -161,10 +161,7 @@ Statistic = Callable[[Floats, Floats, Floats], Floats]
 
 
 def statistic_intervals(
-    statistics: Mapping[str, Statistic],
-    rows: LabelledScores,
-    *,
-    resamples: int = STATISTIC_RESAMPLES,
+    statistics: Mapping[str, Statistic], rows: LabelledScores
 ) -> dict[str, Mean]:
     """Return percentile intervals of several statistics of the same rows, on the same resamples.
 
@@ -181,7 +178,7 @@ def statistic_intervals(
     order = np.concatenate(groups)
     ordered = LabelledScores(labels[order], scores[order], weights[order])
     sizes = [len(members) for members in groups]
-    draws = _resample(statistics, ordered, sizes, resamples)
+    draws = _resample(statistics, ordered, sizes)
     intervals = {}
     for name, statistic in statistics.items():
         mean = float(statistic(labels[order], scores[order], weights[order][None])[0])
@@ -363,7 +360,6 @@ def _resample(
     statistics: Mapping[str, Statistic],
     rows: LabelledScores,
     sizes: Sequence[int],
-    resamples: int,
 ) -> dict[str, Floats]:
     """Return the values of each statistic on all resamples.
 
@@ -372,7 +368,8 @@ def _resample(
     labels, scores, row_weights = rows.arrays()
     cluster_of_row = np.repeat(np.arange(len(sizes)), sizes)
     blocks: dict[str, list[Floats]] = {name: [] for name in statistics}
-    for draws in gamma_weights(np.ones(len(sizes)), resamples, SEED, spread=len(labels)):
+    shapes = np.ones(len(sizes))
+    for draws in gamma_weights(shapes, STATISTIC_RESAMPLES, SEED, spread=len(labels)):
         weights = np.take(draws, cluster_of_row, axis=-1) * row_weights
         for name, statistic in statistics.items():
             numbers = statistic(labels, scores, weights)

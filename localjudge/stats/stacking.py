@@ -39,9 +39,7 @@ _MIN_SPREAD = 1e-6
 _MIN_PROBABILITY = 1e-6
 
 
-def fit(
-    log_odds: Floats, labels: ArrayLike, row_weights: ArrayLike, ridge: float = RIDGE
-) -> tuple[Floats, float]:
+def fit(log_odds: Floats, labels: ArrayLike, row_weights: ArrayLike) -> tuple[Floats, float]:
     """Fit judges to log odds (n, k), labels (n,) and row weights (n,).
 
     Returns the weight of each judge's log odds (k,), at least 0, and the bias. Raises DataError if
@@ -58,7 +56,7 @@ def fit(
     scaled = log_odds / spread
     used = list(range(log_odds.shape[1]))
     while True:
-        solution = _minimise_log_loss(scaled[:, used], y_true, relative_weights, ridge)
+        solution = _minimise_log_loss(scaled[:, used], y_true, relative_weights)
         if not (solution[1:] < 0).any():
             break
         del used[int(np.argmin(solution[1:]))]
@@ -110,10 +108,10 @@ def loss_difference(rows: LabelledScores, one: Floats, other: Floats) -> Mean:
     return statistic_intervals({"difference": difference}, pairs)["difference"]
 
 
-def _minimise_log_loss(columns: Floats, labels: Floats, weights: Floats, ridge: float) -> Floats:
+def _minimise_log_loss(columns: Floats, labels: Floats, weights: Floats) -> Floats:
     """Return the bias and coefficients with the least penalised log loss, by Newton's method."""
     design = np.column_stack([np.ones(len(labels)), columns])
-    penalty = np.full(design.shape[1], ridge)
+    penalty = np.full(design.shape[1], RIDGE)
     penalty[0] = _BIAS_PENALTY
     solution = np.zeros(design.shape[1])
     for _ in range(_MAX_STEPS):

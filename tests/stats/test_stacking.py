@@ -19,10 +19,11 @@ def drawn(
     return odds, labels
 
 
-def test_weights_minimise_the_penalised_log_loss() -> None:
+def test_weights_minimise_the_penalised_log_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gradient 0: sum of (p - y) x + ridge x sd^2 w = 0 for each judge, sum of (p - y) = 0."""
     odds, labels = drawn(80, (1.0, 0.8), np.random.default_rng(3))
-    weights, bias = stacking.fit(odds, labels, np.ones(80), ridge=2.0)
+    monkeypatch.setattr(stacking, "RIDGE", 2.0)
+    weights, bias = stacking.fit(odds, labels, np.ones(80))
     errors = stacking.combine(odds, weights, bias) - labels
     assert errors.sum() == pytest.approx(0, abs=1e-6)
     assert odds.T @ errors + 2.0 * odds.var(axis=0) * weights == pytest.approx(
@@ -43,16 +44,14 @@ def test_a_judge_that_contradicts_the_labels_gets_no_weight() -> None:
     assert weights[0] > 0
 
 
-def test_row_weights_count_rows() -> None:
+def test_row_weights_count_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     odds, labels = drawn(50, (1.0, 1.0), np.random.default_rng(2))
     counts = np.arange(50) % 3 + 1
     repeated = np.repeat(np.arange(50), counts)
-    ridge = 1.0
+    weighted, _ = stacking.fit(odds, labels, counts)
     # The mean weight is 1, so the penalty of 100 rows is spread over 50.
-    weighted, _ = stacking.fit(odds, labels, counts, ridge)
-    unweighted, _ = stacking.fit(
-        odds[repeated], labels[repeated], np.ones(len(repeated)), ridge * counts.mean()
-    )
+    monkeypatch.setattr(stacking, "RIDGE", stacking.RIDGE * counts.mean())
+    unweighted, _ = stacking.fit(odds[repeated], labels[repeated], np.ones(len(repeated)))
     spread = odds.std(axis=0) / odds[repeated].std(axis=0)
     assert weighted == pytest.approx(unweighted, rel=0.02)
     assert spread == pytest.approx(np.ones(2), rel=0.2)
