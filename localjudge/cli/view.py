@@ -147,7 +147,7 @@ def _show_slices(run: RunRecord, column: str, metrics: Sequence[str] | None, as_
     if as_json:
         cli.print_json(parts)
     else:
-        show(*[slices_view(run, parts, metric=metric) for metric in metrics or (None,)])
+        show(*[slices_view(run, parts, metric) for metric in metrics or (None,)])
 
 
 def _run_tables(

@@ -101,7 +101,7 @@ def _rows_that_count(
 
 @cached_by_run
 def _correct_means(
-    run: RunRecord, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...] = ()
+    run: RunRecord, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]
 ) -> RunLabels | None:
     """Return the corrected means by the run's own and other labels, or None if none match."""
     matched = match_labels(run, own, others)

@@ -159,11 +159,10 @@ def hash_labels(run: RunRecord, baseline: RunRecord | None) -> tuple[str, ...]:
 def page(
     run: RunRecord,
     checked: Check,
-    baseline: RunRecord | None = None,
-    inputs: ReportInputs | None = None,
+    baseline: RunRecord | None,
+    inputs: ReportInputs,
 ) -> Iterator[str]:
     """Yield the page in parts. The `inputs` of an earlier report reproduce it."""
-    inputs = inputs or ReportInputs.collect(run, checked, baseline)
     # Options are spelled as on the command line, so that the page does not depend on its writer.
     with as_typed():
         values = overview(

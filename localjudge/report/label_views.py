@@ -22,7 +22,7 @@ _ANSWER_KEYS = {"1": "yes", "0": "no", "?": "cannot tell"}
 _OTHER_KEYS = {"s": "skip", "u": "undo", "q": "quit"}
 
 
-def label_remarks(labels: RunLabels, metric: str | None = None) -> list[str]:
+def label_remarks(labels: RunLabels, metric: str | None) -> list[str]:
     """Return why means are not corrected by their labels, the agreement, and warnings."""
     lines: list[str] = []
     for name, mean in labels.corrected.items():
@@ -49,7 +49,7 @@ def _missing_labels(mean: CorrectedMean) -> str:
     return f"{numbered(mean.needed, 'more label')} needed, about {minutes}"
 
 
-def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
+def label_lines(labels: RunLabels, metric: str | None) -> Iterator[str]:
     """Yield a line on the labels of each mean, then annotators and agreement."""
     for name, mean in labels.corrected.items():
         if metric in (None, name):

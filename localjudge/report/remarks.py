@@ -41,7 +41,7 @@ _SMALL_JUDGES = {_COMPARES_WORDS, "reader"}
 _WITHOUT_CLAIM = re.compile(rf"(?P<sentences>\d+) {WITHOUT_CLAIM}")
 
 
-def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
+def remarks(run: RunRecord, metric: str | None) -> Iterator[str]:
     """Yield what limits the means of a run or of one metric.
 
     Unscored samples come first, then answers from elsewhere, and doubts about the judge.

@@ -77,7 +77,7 @@ def summary_view(
         if metric in (None, quote.name):
             rows += _mean_rows(quote, with_labels=labels is not None, with_expected=with_expected)
     notes += reason_lines(run, metric, texts=texts)
-    notes += remarks(run, metric=metric)
+    notes += remarks(run, metric)
     notes += judge_lines(run)
     if advice:
         notes.append(f"next: {next_step(run, labels)}")
@@ -112,7 +112,7 @@ def _mean_rows(
         yield f"  {name}", *interval_cells(other.mean), labels, *blanks
 
 
-def contradictions(labels: RunLabels, metric: str | None = None) -> list[str]:
+def contradictions(labels: RunLabels, metric: str | None) -> list[str]:
     """Return a line for each metric with labels that contradict the judge."""
     lines: list[str] = []
     for name, mean in labels.corrected.items():
@@ -148,7 +148,7 @@ def summary_values(run: RunRecord) -> dict[str, Any]:
     return values
 
 
-def slices_view(run: RunRecord, slices: Slices, *, metric: str | None = None) -> Table:
+def slices_view(run: RunRecord, slices: Slices, metric: str | None) -> Table:
     """Return the metrics, or one, by the values of a column, with the judge."""
     table = slices_table(run, slices, metric)
     return replace(table, notes=[*table.notes, *judge_lines(run)])
