@@ -17,7 +17,7 @@ from typing import (
 )
 
 from localjudge.errors import ArgumentTypeError, ArgumentValueError, InputError
-from localjudge.words import hint_for_option
+from localjudge.words import suggestion
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -84,7 +84,7 @@ def _expand(form: Signature) -> list[Parameter]:
 def _check_names(options: Mapping[str, object], names: Collection[str]) -> None:
     for name in options:
         if name not in names:
-            hint = hint_for_option(name, names)
+            hint = suggestion(name, names, "the options")
             raise ArgumentTypeError(f"there is no option {name!r}", hint=hint)
 
 

@@ -27,7 +27,7 @@ from localjudge.judging.settings import SETTINGS, checked, declared_settings
 from localjudge.resources import parse_toml
 from localjudge.run_directory.directory import excerpt
 from localjudge.types import Record
-from localjudge.words import Setting, flag, hint_for_option
+from localjudge.words import Setting, flag, suggestion
 
 CONFIG_FILE = "localjudge.toml"
 """The file that `localjudge run` looks for in its folder."""
@@ -141,7 +141,7 @@ def _check_value(key: str, value: Any) -> Any:
     if key in SETTINGS:
         return value
     if key not in KEYS:
-        hint = hint_for_option(key, KEYS, "its keys")
+        hint = suggestion(key, KEYS, "its keys")
         raise InputError(f"a configuration file has no key {key!r}", hint=hint)
     field = ConfigKeys.model_fields[key]
     takes_several = field.annotation in (Texts, tuple[Obstacle, ...])

@@ -318,34 +318,5 @@ def suggestion(
     return f"{what} are {listed}{more}"
 
 
-_ENDED = {
-    "again": "two annotators who fill in the same page or sheet give second opinions",
-    "minutes": "name a number of statements: {sample}; 50 take about 15 minutes",
-    "more_disagreements": "omit it: every drawing prefers the verdicts that judges are unsure of",
-    "separator": "the language of a sheet decides, as in {language}",
-    "weights": "localjudge calibrate fits weights of several judges: use them with {calibration}",
-    "width": "stop when a gate is decided with {until}, or after a time with {budget}",
-}
-"""What to use in place of options that localjudge no longer has."""
-
-
-def hint_for_option(name: str, names: Collection[str], what: str = "the options") -> str:
-    """Return a hint for an unknown option: what replaces it, or similar names."""
-    if name not in _ENDED:
-        return suggestion(name, names, what)
-    return _ENDED[name].format(
-        sample=option("sample", 50),
-        language=option("language", "de"),
-        calibration=option("calibration", "NAME"),
-        until=option("until", "faithfulness>=0.8"),
-        budget=option("budget", "30m"),
-    )
-
-
-def has_ended(name: str) -> bool:
-    """Return whether localjudge no longer has this option."""
-    return name in _ENDED
-
-
 def _did_you_mean(names: Sequence[str], show: Callable[[str], str]) -> str:
     return f"did you mean {', '.join(map(show, names))}?"

@@ -16,7 +16,7 @@ import click
 from click.shell_completion import shell_complete
 
 from localjudge.errors import NO_ROOM, LocaljudgeError, OutOfResource
-from localjudge.words import as_typed, has_ended, hint_for_option, printable_lines
+from localjudge.words import as_typed, printable_lines
 
 EVERYDAY = {
     "start": ("start", "Go from data to a mean corrected by your labels, step by step."),
@@ -123,7 +123,7 @@ def _exit_code(arguments: list[str]) -> int:
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except click.ClickException as error:
-        _explain(error).show()
+        error.show()
         return ExitCode.NOTHING_JUDGED
     except BrokenPipeError:
         _leave_stdout()
@@ -135,18 +135,6 @@ def _exit_code(arguments: list[str]) -> int:
         message, code = _message_and_code(error, _advice(arguments))
         click.echo(f"localjudge: {printable_lines(message)}", err=True)
     return code or ExitCode.DONE
-
-
-def _explain(error: click.ClickException) -> click.ClickException:
-    """Return the error; for an option of an earlier version with what replaces it."""
-    if not isinstance(error, click.NoSuchOption):
-        return error
-    name = error.option_name.lstrip("-").replace("-", "_")
-    if not has_ended(name):
-        return error
-    with as_typed():
-        hint = hint_for_option(name, ())
-    return click.UsageError(f"{error.message}\n  hint: {hint}", ctx=error.ctx)
 
 
 def _leave_stdout() -> None:

@@ -31,7 +31,7 @@ from localjudge.run_directory.run_record import RunLike, RunRecord
 from localjudge.text import Segmenter
 from localjudge.text.languages import read_abbreviations
 from localjudge.types import ONE_HALF, JudgeWeight, Record, VerdictRule
-from localjudge.words import Setting, declare, hint_for_option, option, option_name
+from localjudge.words import Setting, declare, option, option_name, suggestion
 
 _HELP_WIDTH = 100
 _Arguments = ParamSpec("_Arguments")
@@ -358,7 +358,7 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
     """
     for name in options:
         if name not in SETTINGS:
-            hint = hint_for_option(name, SETTINGS)
+            hint = suggestion(name, SETTINGS, "the options")
             raise InputError(f"there is no option {name!r}", hint=hint)
     if "threshold" in options and options.get("calibration"):
         threshold = option_name("threshold")

@@ -369,7 +369,7 @@ def test_weights_are_for_the_named_judges(
 
 @pytest.mark.parametrize("how", [{}, {"judge": "lexical"}])
 def test_weights_are_not_typed_but_fitted(small: str, tmp_path: Path, how: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="calibrate"):
+    with pytest.raises(InputError, match="no option 'weights'"):
         localjudge.evaluate(ROWS, weights=WEIGHTS, **how)  # type: ignore[call-arg]
 
 
