@@ -20,7 +20,7 @@ A tag in code, or in the middle of a sentence, is text: "Models write <think> be
 
 import json
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -80,6 +80,7 @@ _TAG = re.compile("|".join(_FORMS), re.IGNORECASE | re.DOTALL)
 _ENDED = re.compile(r"(?:^|[\n.!?…。！？।۔؟:>\"'”’)\]】`*_-])[\s\u200b\ufeff]*\Z")
 _PROCESS_START = re.compile(r"here is my thought process:", re.IGNORECASE)
 _LINE_ENDS = re.compile(r"[ \t]*(?:\n|\r|$)")
+_MAY_BEGIN_CODE = re.compile(r"[ \t]*[`~>]")
 _BEFORE = 40
 
 
@@ -167,11 +168,13 @@ def statements(
     # them, and all others to the one before them.
     edges_of_marks = [0, *(_start_with_mark(text, part.start, marks) for part, _ in parts[1:])]
     edges_of_marks.append(len(text) + 1)
+    starts_of_marks = [mark.start for mark in response.marks]
     result = []
     for number, (part, shown) in enumerate(parts):
         first, last = edges_of_marks[number : number + 2]
         span = Span(start=part.start, end=part.end, text=text[part.start : part.end])
-        marks_of_part = tuple(mark for mark in response.marks if first <= mark.start < last)
+        from_mark = bisect_left(starts_of_marks, first)
+        marks_of_part = response.marks[from_mark : bisect_left(starts_of_marks, last)]
         result.append(Statement(span, shown, marks_of_part))
     return result
 
@@ -206,11 +209,13 @@ def _without_marks_at_edges(text: str, part: Range, marks: Sequence[Range]) -> R
     end_before = start
     while end_before > 0 and text[end_before - 1].isspace():
         end_before -= 1
-    if any(mark.end == end_before for mark in marks):
+    before = bisect_left(marks, end_before, key=lambda mark: mark.end)
+    if before < len(marks) and marks[before].end == end_before:
         content = text[start:end]
         start += len(content) - len(content.lstrip(_AFTER_FIRST_MARK))
-    for mark in reversed(marks):
-        if mark.start >= end or mark.end > end:
+    last = bisect_right(marks, end, key=lambda mark: mark.end)
+    for mark in reversed(marks[before:last]):
+        if mark.start >= end:
             continue
         if mark.start <= start or not _AROUND_MARKS.fullmatch(text, mark.end, end):
             break
@@ -236,12 +241,13 @@ def _without_marks_inside(text: str, part: Range, marks: Sequence[Range]) -> str
     """Return a statement as it is shown: "Ulm [1] is old" becomes "Ulm is old"."""
     shown = ""
     position = part.start
-    for mark in marks:
-        if part.start <= mark.start and mark.end <= part.end:
-            shown += text[position : mark.start]
-            position = mark.end
-            if _BEFORE_SIGN.match(text, position, part.end):
-                shown = shown.rstrip()
+    first = bisect_left(marks, part.start, key=lambda mark: mark.start)
+    last = bisect_right(marks, part.end, key=lambda mark: mark.end)
+    for mark in marks[first:last]:
+        shown += text[position : mark.start]
+        position = mark.end
+        if _BEFORE_SIGN.match(text, position, part.end):
+            shown = shown.rstrip()
     return shown + text[position : part.end]
 
 
@@ -279,63 +285,74 @@ def thinking_ranges(text: str) -> list[Range]:
         before = text[max(0, match.start() - _BEFORE) : match.start()]
         if _ENDED.search(before) and not overlaps(code, *match.span()):
             ranges.append(Range(*match.span()))
-    tag = _next_tag(text, tags, 0)
-    while tag is not None:
+    number = _next_tag(text, tags, 0, code)
+    while number is not None:
+        tag = tags[number]
         if not _closes(tag):
-            block = Range(tag.start(), _end_of_block(tags, tag, len(text)))
+            block = Range(tag.start(), _end_of_block(tags, number, len(text)))
         elif ranges:
             block = Range(tag.start(), tag.end())
         else:  # a lone closing tag ends what is before it
             block = Range(0, tag.end())
         ranges.append(block)
-        tag = _next_tag(text, tags, block.end)
+        # The rest is read as a text of its own. That changes nothing unless code began in the
+        # block, or could begin behind it.
+        if overlaps(code, block.end - 1, block.end) or _MAY_BEGIN_CODE.match(text, block.end):
+            code = [_moved(each, block.end) for each in code_ranges(text[block.end :])]
+        while number < len(tags) and tags[number].start() < block.end:
+            number += 1
+        number = _next_tag(text, tags, number, code)
     return merged(ranges)
+
+
+def _moved(part: Range, by: int) -> Range:
+    return Range(part.start + by, part.end + by)
 
 
 def _closes(tag: re.Match[str]) -> bool:
     return any(tag.groups())
 
 
-def _next_tag(text: str, tags: list[re.Match[str]], position: int) -> re.Match[str] | None:
-    """Return the next tag from a position on that is markup, and not mentioned in a sentence."""
-    following = [tag for tag in tags if tag.start() >= position]
-    if not following:
-        return None
-    code = code_ranges(text[position:])
+def _next_tag(
+    text: str, tags: list[re.Match[str]], number: int, code: Sequence[Range]
+) -> int | None:
+    """Return the number of the next tag, from `number` on, that is markup.
+
+    Others are in `code`, or are mentioned in a sentence.
+    """
     mention_end: int | None = None
-    for tag in following:
+    for each in range(number, len(tags)):
+        tag = tags[each]
         start = tag.start()
-        if overlaps(code, start - position, tag.end() - position):
+        if overlaps(code, start, tag.end()):
             continue
         follows_end = _ENDED.search(text[max(0, start - _BEFORE) : start]) is not None
         if mention_end is not None and not text[mention_end:start].strip(" \t"):
             follows_end = False  # the ">" before it belongs to a mentioned tag
         closes = _closes(tag)
         if not closes and (follows_end or start == 0):
-            return tag
+            return each
         at_edge = follows_end or _LINE_ENDS.match(text, tag.end()) is not None
         closes_mention = mention_end is not None and "\n" not in text[mention_end:start]
         if closes and at_edge and not closes_mention:
-            return tag
+            return each
         mention_end = tag.end()
     return None
 
 
-def _end_of_block(tags: list[re.Match[str]], opening: re.Match[str], end_of_text: int) -> int:
-    """Return the end of a block that a tag opens.
+def _end_of_block(tags: list[re.Match[str]], opening: int, end_of_text: int) -> int:
+    """Return the end of a block that the tag with this number opens.
 
     It ends at its closing tag, else at the last closing tag, else at the end of the text.
     """
     depth = 0
     last_closing = end_of_text
-    for tag in tags:
-        if tag.start() < opening.start():
-            continue
-        if not _closes(tag):
+    for number in range(opening, len(tags)):
+        if not _closes(tags[number]):
             depth += 1
             continue
         depth -= 1
-        last_closing = tag.end()
+        last_closing = tags[number].end()
         if depth == 0:
             return last_closing
     return last_closing

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from localjudge import Sample
 from localjudge.metrics import Context, response_statements
 from localjudge.text import Segmenter, sentences
-from localjudge.text.responses import is_json, prepare
+from localjudge.text.responses import is_json, prepare, statements
+from localjudge.types import Span
 
 A = "It is in Ulm."
 CITING = "It is old [1]. It is big [2]."
@@ -500,3 +501,35 @@ def test_a_character_that_is_left_out_has_no_place_in_the_shown_text() -> None:
     assert response.offset_in_shown(len("<think>Hm.</think>")) == 0
     with pytest.raises(ValueError, match="character 3"):
         response.offset_in_shown(3)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<think></think>",
+        "<think>",
+        "</think>",
+        "<think>`a`</think>",
+        "[1] a.pdf\n",
+        "It is old [1]. ",
+        "[1][2]. ",
+        "[^1]: a.pdf\n",
+    ],
+)
+def test_a_response_of_many_marks_or_tags_takes_linear_time(unit: str) -> None:
+    """300,000 take seconds. Of some, 100,000 took 15, so these would take minutes."""
+    size = 300_000
+    text = (unit * size)[:size]
+    prepared = prepare(text)
+    assert prepared.text == text
+    marks = [statement.marks for statement in statements(prepared, by_lines)]
+    assert len(marks) in (0, text.count("\n"), text.count("\n") + 1)
+
+
+def by_lines(text: str) -> list[Span]:
+    spans = []
+    start = 0
+    for line in text.splitlines(keepends=True):
+        spans.append(Span(start=start, end=start + len(line), text=line))
+        start += len(line)
+    return spans
