@@ -85,6 +85,8 @@ class NotedProgress(Progress):
 
 def report_data(planned: Plan, progress: NotedProgress) -> None:
     """Report samples, columns and omitted metrics. Possible errors in numbers are warnings."""
+    if planned.files_are_gone:
+        progress.warn("the data files are gone, so the samples stored in the reused runs are used")
     for remarks in (_data_remarks(planned), _cell_remarks(planned), _response_remarks(planned)):
         _note_line(list(remarks), progress)
     unused = list_unused(planned.dataset, planned.settings.cluster_by)

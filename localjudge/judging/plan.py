@@ -81,6 +81,7 @@ class Plan(NamedTuple):
     stopped             why the run has no more samples than these, if it ended early
     drawn_from          the data from which these samples were drawn until the run ended
     max_cluster_size    as in `Sampling`, if scores ended the run
+    files_are_gone      the samples are those of `stored_in`, because there are no others
     """
 
     dataset: Dataset
@@ -96,6 +97,7 @@ class Plan(NamedTuple):
     stopped: str | None = None
     drawn_from: DataIdentity | None = None
     max_cluster_size: int | None = None
+    files_are_gone: bool = False
 
     def stopped_after(
         self, positions: Sequence[int], reason: str, max_cluster_size: int | None

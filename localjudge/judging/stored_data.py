@@ -76,18 +76,20 @@ def plan_run(
         runs = _open_reused(settings)
         sources: set[str] = set()
         for run in runs:
-            sources |= {Path(source).name for source in run.manifest.environment.sources}
-        if not sources.issuperset(Path(file).name for file in files):
+            sources |= set(map(_absolute, run.manifest.environment.sources))
+        if not sources.issuperset(map(_absolute, files)):
             runs = []
     if not runs:
         return plan(data, metrics, settings, progress)
-    if progress is not None:
-        progress.note("the data files are gone, so the samples stored in the reused runs are used")
-    return _plan_stored(runs, metrics, given)
+    return _plan_stored(runs, metrics, given)._replace(files_are_gone=True)
 
 
 def _open_reused(settings: RunSettings) -> list[RunRecord]:
     return [RunRecord.open(name) for name in settings.reuse]
+
+
+def _absolute(file: str | Path) -> str:
+    return os.path.abspath(os.path.expanduser(file))
 
 
 def _is_lost(file: object) -> bool:

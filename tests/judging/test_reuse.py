@@ -1,6 +1,7 @@
 """Answers of other runs are reused exactly where they are valid."""
 
 import gc
+import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -247,3 +248,22 @@ def test_runs_close_all_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for connection in opened:
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             connection.execute("SELECT 1")
+
+
+def test_another_file_of_the_same_name_is_not_replaced_by_stored_samples(tmp_path: Path) -> None:
+    """A mistyped folder gave the numbers of the earlier data."""
+    old = tmp_path / "old" / "data.jsonl"
+    old.parent.mkdir()
+    old.write_text("".join(json.dumps(row) + "\n" for row in rows()))
+    first = judged(tmp_path / "first", engine(), data=old)
+    with pytest.raises(InputError, match="cannot be read"):
+        judged(
+            tmp_path / "second",
+            engine(),
+            data=tmp_path / "new" / "data.jsonl",
+            reuse=str(first.directory),
+        )
+    old.unlink()
+    again = judged(tmp_path / "third", engine(), data=old, reuse=str(first.directory))
+    assert results(again) == results(first)
+    assert any("the data files are gone" in note for note in again.notes)
