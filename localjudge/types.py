@@ -13,7 +13,7 @@ from functools import singledispatch
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from localjudge.errors import ArgumentValueError
 
@@ -343,6 +343,35 @@ CLASSIFIER = "llama.cpp classifier"
 """Type of the engine of a model with a classification head."""
 
 
+PlainValue = str | int | float | bool | list["PlainValue"]
+
+
+def plain_value(value: object) -> PlainValue | None:
+    """Return a value that cannot change as JSON has it, and None for any other.
+
+    These are texts, numbers and booleans, and tuples and frozen sets of them.
+    """
+    if isinstance(value, str | int | float | bool):
+        return value
+    if not isinstance(value, tuple | frozenset):
+        return None
+    entries = [plain_value(entry) for entry in value]
+    plain = [entry for entry in entries if entry is not None]
+    if len(plain) != len(entries):
+        return None
+    if isinstance(value, frozenset):
+        plain.sort(key=repr)
+    return plain
+
+
+def _without_surrogates(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+Message = Annotated[str, AfterValidator(_without_surrogates)]
+"""A text from code of others. Lone surrogates, which no file can hold, are escaped."""
+
+
 class Answer(Record):
     """The probability of yes (the expected value over the valid answers), and how it was found.
 
@@ -352,13 +381,13 @@ class Answer(Record):
     p_yes: float = Field(ge=0, le=1)
     valid_mass: float = Field(ge=0, allow_inf_nan=False)
     raw: str
-    reason: str | None = None
+    reason: Message | None = None
 
 
 class NoAnswer(Record):
     """Reason for a missing answer; with `valid_mass` if that was too small."""
 
-    error: str
+    error: Message
     valid_mass: float | None = None
 
 
@@ -481,7 +510,7 @@ class Scored(Record):
     expected: float = Field(ge=0, le=1, default_factory=lambda fields: fields.get("value"))
     numerator: float | None = Field(default=None, allow_inf_nan=False)
     denominator: float | None = Field(default=None, allow_inf_nan=False)
-    detail: str | None = None
+    detail: Message | None = None
 
     @classmethod
     def fraction(cls, labels: Iterable[Label], detail: str | None = None) -> "Scored":
@@ -510,13 +539,13 @@ class Scored(Record):
 class Undefined(Record):
     """The metric has no value for this sample."""
 
-    reason: str
+    reason: Message
 
 
 class Failed(Record):
     """The metric's value could not be computed."""
 
-    reason: str
+    reason: Message
 
 
 Outcome = Scored | Undefined | Failed

@@ -4,19 +4,22 @@
 
 A script maps the last user text of a request (the statement, sentence or chunk), or is a function
 of the request. It gives the probability of label 1, an error message, an `Answer` or a `NoAnswer`.
-A function without source code is identified by its name, so its stored answers are reused even
-after a change.
+Stored answers are reused by an engine with the same script: a function with the same source code,
+which sees the same texts, numbers, booleans and tuples of them. Lists and other objects may change
+and do not count; a function without source code is identified by its name.
 """
 
 import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from localjudge.engine.protocol import EngineStats
 from localjudge.errors import ArgumentTypeError, InputError
-from localjudge.types import NO_MODEL, Answer, ChatEnds, NoAnswer, Node, VerdictRequest
+from localjudge.types import NO_MODEL, Answer, ChatEnds, NoAnswer, Node, VerdictRequest, plain_value
 
 Scripted = float | str | Answer | NoAnswer
 Script = Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted]
@@ -81,14 +84,15 @@ class ScriptedEngine:
             answers = dict(script)
             source = json.dumps(answers, sort_keys=True, default=lambda answer: answer.model_dump())
         else:
+            definition, values = _read_function(script)
             try:
-                source = inspect.getsource(script)
+                source = inspect.getsource(definition)
             except (OSError, TypeError):  # typed in a console, or not a function
-                definition: Any = script
-                if not hasattr(script, "__qualname__"):
-                    definition = type(script)
                 source = f"{definition.__module__}.{definition.__qualname__}"
                 name_alone = f"{source} (known by name alone)"
+            seen = {name: plain_value(value) for name, value in sorted(values.items())}
+            if any(value is not None for value in seen.values()):
+                source = f"{source}|{json.dumps(seen)}"
         content = f"{source}|{self._default}".encode("utf-8", "surrogatepass")
         identity = {"engine": "scripted", "script_sha256": hashlib.sha256(content).hexdigest()}
         if name_alone:
@@ -180,6 +184,27 @@ class NoModel(ScriptedEngine):
     def identity(self) -> dict[str, Any]:
         """The type of engine."""
         return {"engine": NO_MODEL}
+
+
+def _read_function(script: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the function or class that answers, and the values that it sees, by name."""
+    values: dict[str, Any] = {}
+    if isinstance(script, partial):
+        definition, values = _read_function(script.func)
+        for number, value in enumerate(script.args):
+            values[f"argument {number}"] = value
+        return definition, values | script.keywords
+    if inspect.ismethod(script):
+        return script.__func__, dict(getattr(script.__self__, "__dict__", {}))
+    if inspect.isfunction(script):
+        for name, cell in zip(script.__code__.co_freevars, script.__closure__ or (), strict=True):
+            with suppress(ValueError):  # it is still empty
+                values[name] = cell.cell_contents
+        values["defaults"] = script.__defaults__
+        return script, values | (script.__kwdefaults__ or {})
+    if hasattr(script, "__qualname__"):
+        return script, values
+    return type(script), dict(getattr(script, "__dict__", {}))
 
 
 def _count_code_points(node: Node) -> int:

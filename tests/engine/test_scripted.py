@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -43,9 +44,12 @@ def test_the_identity_of_a_mapping_is_stable() -> None:
     ("script", "name"),
     [
         (eval("lambda request: 0.5", {"__name__": "typed"}), "typed.<lambda>"),
-        (partial(halved, 1.0), "functools.partial"),
+        (
+            partial(eval("lambda half, request: half", {"__name__": "typed"}), 0.5),
+            "typed.<lambda>",
+        ),
     ],
-    ids=["typed into a session", "object"],
+    ids=["typed into a session", "with an argument"],
 )
 def test_a_script_without_source_code_is_identified_by_name(script: Any, name: str) -> None:
     engine = ScriptedEngine(script)
@@ -53,6 +57,39 @@ def test_a_script_without_source_code_is_identified_by_name(script: Any, name: s
     assert [
         answer.p_yes for _, answer in engine.answers([about("a")]) if isinstance(answer, Answer)
     ] == [0.5]
+
+
+class Fixed:
+    """A script that is an object."""
+
+    def __init__(self, probability: float) -> None:
+        self.probability = probability
+        self.asked: list[VerdictRequest] = []
+
+    def __call__(self, request: VerdictRequest) -> float:
+        """Give the probability."""
+        self.asked.append(request)
+        return self.probability
+
+
+def fixed(probability: float) -> Callable[[VerdictRequest], float]:
+    asked = []
+
+    def answer(request: VerdictRequest) -> float:
+        asked.append(request)
+        return probability
+
+    return answer
+
+
+@pytest.mark.parametrize("make", [fixed, Fixed, lambda given: partial(halved, given)])
+def test_a_script_that_sees_another_number_is_another_script(make: Callable[[float], Any]) -> None:
+    """The second engine took the answers of the first. What the script appends does not count."""
+    first = ScriptedEngine(make(0.2))
+    identity = first.identity
+    list(first.answers([about("a")]))
+    assert first.identity == identity == ScriptedEngine(make(0.2)).identity
+    assert ScriptedEngine(make(0.8)).identity != identity
 
 
 @pytest.mark.parametrize(
