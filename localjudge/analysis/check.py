@@ -114,7 +114,9 @@ def check(
     for gate, part in _find_parts(parsed, run, baseline_run, other_labels):
         obstacles = _find_obstacles(gate, part, comparison, allowed)
         decision = decide_gate(gate, part, run, comparison, labels, obstacles)
-        if decision.outcome == "undecided" and undecided == "pass" and not obstacles:
+        has_scores = decision.value is not None or decision.labels is not None
+        may_pass = undecided == "pass" and has_scores and not obstacles
+        if decision.outcome == "undecided" and may_pass:
             decision = decision.model_copy(update={"passed": True})
         decisions.append(decision)
     return Check(

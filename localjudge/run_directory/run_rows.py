@@ -165,9 +165,14 @@ def _no_column(column: str, columns: Iterable[str]) -> InputError:
 
 
 def name_slice(value: str | None) -> str:
-    """Return the value of a column by which a slice is named, `(none)` if it is empty."""
+    """Return the value of a column by which a slice is named, `(none)` if it is empty.
+
+    The text "(none)" is in quotes.
+    """
     if value is None:
         return _NO_VALUE
+    if value == _NO_VALUE:
+        return f'"{value}"'
     return value
 
 

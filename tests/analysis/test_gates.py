@@ -126,6 +126,22 @@ def test_a_mean_on_the_threshold_and_a_metric_without_a_score_are_undecided(
     assert (decision.outcome, decision.value, decision.ci95) == ("undecided", None, None)
 
 
+def test_a_missing_value_and_the_text_for_it_are_two_slices(scripted_run: ScriptedRun) -> None:
+    """A gate on one of them took the larger slice."""
+    missing = [{**row, "team": None} for row in rows(8)]
+    texts = [{**row, "id": f"t{row['id']}", "team": "(none)"} for row in rows(4)]
+    run = scripted_run("run", [*missing, *texts], {})
+    assert decided(run, "context_recall[team=(none)]>=0").samples == 8
+    assert decided(run, 'context_recall[team="(none)"]>=0').samples == 4
+
+
+def test_a_run_without_any_score_never_passes(scripted_run: ScriptedRun) -> None:
+    """`undecided="pass"` is for small samples; an empty column passed in CI."""
+    run = scripted_run("unscored", [{**rows(1)[0], "reference": ""}], {})
+    decision = decided(run, "context_recall>=0.5", undecided="pass")
+    assert (decision.outcome, decision.passed) == ("undecided", False)
+
+
 def test_failed_samples_fail_a_gate(scripted_run: ScriptedRun) -> None:
     """19 perfect samples and one failed sample, unless `max_failed` allows it."""
     run = scripted_run("run", rows(20), {"Sentence 0.": "broken"})
