@@ -277,18 +277,22 @@ class Run(run_record.RunRecord):
         language: Language = "en",
         gates: str | Sequence[str] = (),
         by: str | None = None,
+        metrics: Sequence[Metric] = (),
     ) -> Certificate:
         """Write one printable page: the result, what was checked, how to repeat the check.
 
         It contains no texts.
 
-        It has the results of the `gates`, and of slices `by` a column of the data.
+        It has the results of the `gates`, and of slices `by` a column of the data. `metrics` are
+        your metric objects that the run computed.
 
         Checks all files without asking the judge: call `verify` before. The returned `problems`
         list what was altered. Raises InputError for an existing file that is not a page of
         localjudge.
         """
-        return write_certificate(self, file, title=title, language=language, gates=gates, by=by)
+        return write_certificate(
+            self, file, title=title, language=language, gates=gates, by=by, metrics=metrics
+        )
 
     @check_arguments
     def export(

@@ -13,8 +13,9 @@ from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
 from localjudge.metrics.criterion import Criterion, read_criterion
 from localjudge.metrics.documents import field_without_values, get_compared_value
-from localjudge.metrics.metric import metric_problem
+from localjudge.metrics.metric import BuiltIn, metric_problem
 from localjudge.resources import criterion_files
+from localjudge.types import FIELDS
 from localjudge.words import option, option_name
 
 _MAX_NAMES = 10
@@ -91,7 +92,7 @@ def _add(objects: dict[str, Metric], metric: Any) -> str:
         message = f"{takes}, or metric and criterion objects, got {metric!r:.80}: {problem}"
         raise InputError(message, hint="for a complete example: python -m pydoc localjudge.metrics")
     name: str = metric.name
-    if (name in catalog.names() or catalog.is_ours(name)) and metric != catalog.get(name):
+    if (name in catalog.names() or catalog.is_ours(name)) and not _is_built_in(metric):
         kind = "metric"
         if isinstance(metric, Criterion):
             kind = "criterion"
@@ -99,6 +100,20 @@ def _add(objects: dict[str, Metric], metric: Any) -> str:
     if objects.setdefault(name, metric) != metric:
         raise InputError(f"two different metrics are called {name!r}", hint="rename one of them")
     return name
+
+
+def _is_built_in(metric: Any) -> bool:
+    """Return whether a metric is the one of the catalog, with the same code."""
+    original = catalog.get(metric.name)
+    if metric != original or not isinstance(original, BuiltIn):
+        return bool(metric == original)
+    return _code_of(metric) == _code_of(original)
+
+
+def _code_of(metric: BuiltIn) -> list[object]:
+    """Return the code of the functions of a built-in metric, which each request makes anew."""
+    functions: list[Any] = [metric.steps, metric.formula]
+    return [getattr(function, "__code__", function) for function in functions]
 
 
 def choose_metrics(
@@ -125,6 +140,7 @@ def choose_metrics(
             has = f"the data has {describe_missing(missing, dataset)}"
             raise _unsuitable(f"{needs}, and {has}", dataset)
     distinct = {metric.name: metric for metric in metrics}
+    _check_columns(distinct)
     ordered = sorted(distinct.values(), key=lambda metric: catalog.report_order(metric.name))
     return tuple(ordered), left_out
 
@@ -151,6 +167,17 @@ def _choose_default_names(dataset: Dataset) -> tuple[list[str], dict[str, frozen
 def _find_missing_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
     without_texts = catalog.fields_read_as_text(metric) & dataset.table.without_text
     return (metric.required_fields - dataset.fields) | without_texts
+
+
+def _check_columns(names: Iterable[str]) -> None:
+    """Raise InputError for two metrics, or a metric and a field, with one column in exports."""
+    owners: dict[str, str] = dict.fromkeys(("sample_id", *FIELDS), "every export")
+    for name in names:
+        for column in (name, f"{name}_status", f"{name}_expected"):
+            if column in owners:
+                problem = f"the metric {name} needs the column {column}, which {owners[column]} has"
+                raise InputError(problem, hint="rename the metric")
+            owners[column] = name
 
 
 def _check_compared_meta(metrics: Iterable[Metric], dataset: Dataset) -> None:

@@ -153,8 +153,7 @@ def verify_run(
     with closing(progress):
         keys = stored_keys(run.directory / STORE)
         drawn = _draw_keys(keys, sample, seed)
-        by_name = {metric.name: metric for metric in metrics}
-        computed = [by_name.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
+        computed = run.find_metrics(metrics)
         how.setdefault("threads", None)  # those of this machine, not of the run's
         settings = read_run_settings(run.manifest, **how)
         settings = settings.model_copy(update={"threshold": run.summary.threshold})

@@ -13,6 +13,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain, islice
 from typing import BinaryIO, Literal, NamedTuple
 
@@ -32,6 +33,7 @@ from localjudge.judging.questions import NO_CONTEXT, TaskRef
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.stored_data import read_run_settings
 from localjudge.judging.verify_labels import check_labels
+from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run_directory import directory as run_directory
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
@@ -78,15 +80,15 @@ class Alteration(NamedTuple):
     side: str = ""
 
 
-def alterations(run: RunRecord) -> tuple[Alteration, ...]:
-    """Return the differences in the files of a run.
+def alterations(run: RunRecord, metrics: Sequence[Metric] = ()) -> tuple[Alteration, ...]:
+    """Return the differences in the files of a run, of which some `metrics` are not installed.
 
     Raises InputError for a metric that is not installed, RunDirectoryError for settings that this
     version cannot read.
     """
     altered: list[Alteration] = []
     read_run_settings(run.manifest)
-    for check in (_check_data, _recompute, _check_labels):
+    for check in (_check_data, partial(_recompute, metrics=metrics), _check_labels):
         try:
             altered += check(run)
         except ChangedFile as error:
@@ -127,14 +129,14 @@ def data_differences(run: RunRecord, samples: int) -> list[Difference]:
     return differences(before, after)
 
 
-def _recompute(run: RunRecord) -> Iterator[Alteration]:
+def _recompute(run: RunRecord, metrics: Sequence[Metric]) -> Iterator[Alteration]:
     """Compute the result files from the stored answers, and compare them."""
     manifest = run.manifest
-    metrics = [manifest.metric(name) for name in run.summary.metrics]
+    computed = run.find_metrics(metrics)
     settings = read_run_settings(manifest)
     totals = run.totals(run)
     answers = _StoredVerdicts(run)
-    evaluated = evaluate(run.iter_samples(), metrics, answers, settings.sentences)
+    evaluated = evaluate(run.iter_samples(), computed, answers, settings.sentences)
     files = changed_rows(run, evaluated, totals, settings)
     card = manifest.card.model_copy(update={"name": run.summary.judge.name})
     environment = manifest.environment

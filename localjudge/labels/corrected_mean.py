@@ -260,7 +260,8 @@ def correct_mean(
     }
     if first.counted:
         update |= _estimate_mean(units)
-        update["pooled"] = _estimate_pooled(frame, labels.values(), matched)
+        pooled = _estimate_pooled(frame, labels.values(), matched)
+        update["pooled"] = pooled._replace(based_on=corrected.in_words)
     elif corrected.counts:
         update["remark"] = NOT_DRAWN
     if not update.get("ci95"):

@@ -26,6 +26,7 @@ from localjudge.types import (
     Attribution,
     Failed,
     Outcome,
+    PlainValue,
     Sample,
     Scored,
     Span,
@@ -34,6 +35,7 @@ from localjudge.types import (
     Unit,
     Verdict,
     context_texts,
+    plain_value,
 )
 
 
@@ -115,23 +117,26 @@ class BuiltIn:
 
 
 _INTERFACE = {"name", "version", "required_fields", "about"}
-_Option = str | int | float | bool
 
 
-def get_options(metric: object) -> Mapping[str, _Option]:
+def get_options(metric: object) -> Mapping[str, PlainValue]:
     """Return all options of a metric with their values.
 
-    The options of another package's dataclass are its fields that are texts, numbers or booleans.
+    The options of another package's metric are its public attributes that are texts, numbers,
+    booleans, or tuples and frozen sets of these. A module has none.
     """
     if isinstance(metric, BuiltIn):
         return metric.options
-    options: dict[str, _Option] = {}
-    if isinstance(metric, type) or not is_dataclass(metric):
-        return options
-    for each in fields(metric):
-        value = getattr(metric, each.name)
-        if each.name not in _INTERFACE and isinstance(value, _Option):
-            options[each.name] = value
+    attributes: dict[str, Any] = {}
+    if is_dataclass(metric):
+        attributes = {each.name: getattr(metric, each.name) for each in fields(metric)}
+    elif not inspect.ismodule(metric):
+        attributes = getattr(metric, "__dict__", {})
+    options: dict[str, PlainValue] = {}
+    for name, value in attributes.items():
+        option = plain_value(value)
+        if name not in _INTERFACE and not name.startswith("_") and option is not None:
+            options[name] = option
     return options
 
 
@@ -175,7 +180,7 @@ def metric_problem(metric: Any) -> str | None:
         return "it is a class"
     if not isinstance(metric.required_fields, frozenset | set):
         return f"required_fields must be a frozenset, got {metric.required_fields!r:.80}"
-    if not isinstance(metric.version, int):
+    if not isinstance(metric.version, int) or isinstance(metric.version, bool):
         return f"version must be a whole number, got {metric.version!r:.80}"
     if not isinstance(metric.name, str) or not _NAME.fullmatch(metric.name):
         return f"its name must be one word, got {metric.name!r:.80}"

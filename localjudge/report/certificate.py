@@ -17,6 +17,7 @@ from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import Alteration, Reason, alterations
 from localjudge.labels.run_labels import disputed_statements
+from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question
 from localjudge.report.certificate_text import (
     count_labels,
@@ -91,7 +92,7 @@ class CertificateOptions(TypedDict, total=False):
     """What a certificate shows.
 
     `when` is a time in UTC, by default now. It has the results of the `gates`, and of slices `by` a
-    column of the data.
+    column of the data. `metrics` are objects of the run's metrics that are not installed.
     """
 
     title: str | None
@@ -99,6 +100,7 @@ class CertificateOptions(TypedDict, total=False):
     when: str | None
     gates: Sequence[str]
     by: str | None
+    metrics: Sequence[Metric]
 
 
 def write_certificate(
@@ -179,7 +181,7 @@ def describe_run(run: RunRecord, messages: Messages, how: CertificateOptions) ->
 
     A run with problems is shown without results.
     """
-    problems = alterations(run)
+    problems = alterations(run, how.get("metrics", ()))
     is_report_checked = False
     if not problems:
         report = check_report(run)

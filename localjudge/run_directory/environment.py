@@ -132,6 +132,8 @@ class Origin:
     def __str__(self) -> str:
         if self.kind == "reused":
             return f"{self.count:,} of {self.total:,} answers were reused from {self.name}"
+        if self.kind == "stored" and self.count > self.total:  # it goes on
+            return f"{numbered(self.count, 'answer')} stored by earlier commands"
         if self.kind == "stored":
             return f"{self.count:,} of {self.total:,} answers were stored by earlier commands"
         return f"{numbered(self.count, 'label')} of {self.name} stored before the last command"

@@ -199,9 +199,9 @@ class MetricIdentity(ManifestPart):
 
     @classmethod
     def of(cls, metric: Metric) -> Self:
-        values: dict[str, Any] = {"version": metric.version, **get_options(metric)}
         if isinstance(metric, Criterion):
-            values["criterion_sha256"] = metric.sha256
+            return cls(version=metric.version, criterion_sha256=metric.sha256)
+        values: dict[str, Any] = {"version": metric.version, **get_options(metric)}
         return cls(**values)
 
 

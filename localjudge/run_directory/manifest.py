@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import ConfigDict, Field
 
 from localjudge.dataset.dataset import Shard
-from localjudge.errors import RunDirectoryError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric
@@ -175,7 +175,13 @@ class Manifest(Record):
         return rubrics(self.criteria.values())
 
     def metric(self, name: str) -> Metric:
-        return self.criteria.get(name) or catalog.get(name)
+        """Return a metric of the run. Raises InputError if it is not installed."""
+        if name in self.criteria:
+            return self.criteria[name]
+        if not catalog.is_ours(name) and name not in catalog.names():
+            hint = "install its package, or in Python pass its object: metrics=[...]"
+            raise InputError(f"the metric {excerpt(name)} of the run is not installed", hint=hint)
+        return catalog.get(name)
 
     @property
     def versions(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Open a run, and read its summary, rows and samples."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -190,6 +190,14 @@ class RunRecord(Mapping[str, MetricSummary]):
     def origins(self) -> list[Origin]:
         """Sources of answers and labels before the last command."""
         return self.manifest.environment.origins
+
+    def find_metrics(self, given: Sequence[Metric] = ()) -> list[Metric]:
+        """Return the metrics of the run, of which some may be given as objects.
+
+        Raises InputError for another one that is not installed.
+        """
+        by_name = {metric.name: metric for metric in given}
+        return [by_name.get(name) or self.manifest.metric(name) for name in self.summary.metrics]
 
     def totals(self, metrics: Iterable[str]) -> Totals:
         """Return empty totals of these metrics, for samples of this run."""

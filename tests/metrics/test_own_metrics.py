@@ -1,14 +1,25 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localjudge import OutOfResource, Run, Sample, ScriptedEngine, evaluate
+from localjudge import (
+    Criterion,
+    InputError,
+    OutOfResource,
+    Run,
+    Sample,
+    ScriptedEngine,
+    evaluate,
+)
 from localjudge.judging.evaluate import evaluate_samples
 from localjudge.metrics import (
+    Failed,
+    Metric,
     Outcome,
     Relevance,
     SampleError,
@@ -16,8 +27,10 @@ from localjudge.metrics import (
     Sentences,
     Span,
     Steps,
+    Undefined,
     Unit,
 )
+from localjudge.metrics.attribution import faithfulness
 from localjudge.text import sentences
 from localjudge.types import VerdictRule
 
@@ -151,6 +164,90 @@ def test_errors_unrelated_to_the_sample_end_the_run(error: type[BaseException]) 
     """An interrupt, full memory or a full disk affects every number."""
     with pytest.raises(error):
         evaluated(raising(error("no room")), "a")
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Undefined(reason="x\udcff"), Failed(reason="x\udcff"), Scored(value=1, detail="x\udcff")],
+)
+def test_a_lone_surrogate_of_a_metric_is_escaped(outcome: Outcome) -> None:
+    """A file with it could not be read again."""
+    run = evaluated(Computed(lambda _: outcome), "a")
+    assert [score.detail for score in Run.open(run.directory).scores] == ["x\\udcff"]
+    assert r"cannot read \udcff" in reason(raising(ValueError("cannot read \udcff")))
+    engine = ScriptedEngine({}, default="x\udcff")
+    rows = [{"response": "It is in Ulm.", "contexts": ["Ulm"]}]
+    run = evaluate(rows, engine=engine, metrics="faithfulness", out=False, max_failed=1)
+    assert [verdict.error for verdict in Run.open(run.directory).verdicts] == ["x\\udcff"]
+
+
+class Fixed:
+    """A metric that is no dataclass."""
+
+    name = "own"
+    version = 1
+    required_fields = frozenset({"response"})
+
+    def __init__(self, value: float, words: tuple[str, ...] = ()) -> None:
+        self.value = value
+        self.words = words
+        self.calls = 0
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Return the value."""
+        yield from ()
+        return Scored(value=self.value)
+
+
+def test_a_metric_with_other_values_has_its_own_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one opened the finished run of the first."""
+    monkeypatch.chdir(tmp_path)
+    engine = ScriptedEngine({}, default=0.9)
+    rows = [{"response": "a"}]
+    means: list[float | None] = []
+    directories: set[Path] = set()
+    for metric in (Fixed(1.0), Fixed(0.0), Fixed(1.0, ("Ulm",)), Fixed(1.0)):
+        run = evaluate(rows, metrics=[metric], engine=engine)
+        means.append(run["own"].mean)
+        directories.add(run.directory)
+    assert means == [1.0, 0.0, 1.0, 1.0]
+    assert len(directories) == 3
+
+
+def test_a_run_with_an_own_metric_has_a_certificate(tmp_path: Path) -> None:
+    engine = ScriptedEngine({}, default=0.9)
+    run = evaluate([{"response": "a"}], metrics=[Fixed(1.0)], engine=engine, out=tmp_path / "run")
+    assert run.verify(metrics=[Fixed(1.0)], engine=engine)
+    assert run.certificate(tmp_path / "c.html", metrics=[Fixed(1.0)]).problems == ()
+    with pytest.raises(InputError, match="the metric own of the run is not installed"):
+        run.certificate(tmp_path / "c.html")
+
+
+def test_a_version_is_a_whole_number() -> None:
+    with pytest.raises(InputError, match="version must be a whole number, got True"):
+        evaluated(Computed(lambda _: Scored(value=1), version=True), "a")
+
+
+def test_a_changed_built_in_metric_is_not_the_built_in_one() -> None:
+    """It ran under the signature of the built-in metric."""
+    changed = replace(faithfulness(), steps=Fixed(0.1).steps)
+    rows = [{"response": "It is in Ulm.", "contexts": ["Ulm"]}]
+    engine = ScriptedEngine({}, default=0.9)
+    with pytest.raises(InputError, match="'faithfulness' is a built-in metric"):
+        evaluate(rows, metrics=[changed], engine=engine, out=False)
+    run = evaluate(rows, metrics=[faithfulness()], engine=engine, out=False)
+    assert run["faithfulness"].mean == 1.0
+
+
+@pytest.mark.parametrize("name", ["faithfulness_expected", "response", "sample_id"])
+def test_a_metric_with_the_column_of_another_value_is_refused(name: str) -> None:
+    """Exports had the values of one under the name of the other."""
+    rows = [{"response": "It is in Ulm.", "contexts": ["Ulm"]}]
+    both: list[str | Metric] = ["faithfulness", Criterion(name=name, question="Is it short?")]
+    with pytest.raises(InputError, match=f"needs the column {name}"):
+        evaluate(rows, metrics=both, engine=ScriptedEngine({}, default=0.9), out=False)
 
 
 def test_a_bug_in_a_built_in_metric_ends_the_run() -> None:
