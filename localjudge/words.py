@@ -132,21 +132,17 @@ def typed_path(path: str | Path) -> str:
     return shlex.quote(text)
 
 
-def call(
-    command: str, run: str, name: str | None = None, value: Any = "", *, opened: str = "Run"
-) -> str:
-    """Return a command on a run for the reader, optionally with an option.
+def call(command: str, run: str, *, opened: str = "Run", **options: Any) -> str:
+    """Return a command on a run for the reader, with these options.
 
     `opened` is the class in Python.
     """
-    options: list[str] = []
-    if name:
-        options.append(option(name, value))
+    written = [option(name, value) for name, value in options.items()]
     if _on_the_command_line.get():
-        return " ".join(["localjudge", command, typed_path(run), *options])
+        return " ".join(["localjudge", command, typed_path(run), *written])
     if command == "label":
-        options.insert(0, "'labels.html'")
-    return f"{opened}.open({run!r}).{command}({', '.join(options)})"
+        written.insert(0, "'labels.html'")
+    return f"{opened}.open({run!r}).{command}({', '.join(written)})"
 
 
 _UNSAFE = re.compile(

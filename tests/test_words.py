@@ -63,12 +63,12 @@ def test_an_option_is_spelled_for_python_or_the_command_line(
 
 
 def test_names_and_commands_are_spelled_for_python_or_the_command_line() -> None:
-    command = ("verify", "my runs/a", "judge", "b.gguf")
+    command = ("verify", "my runs/a")
     assert (option_name("criteria"), option_name("profile")) == ("criteria", "profile")
-    assert call(*command) == "Run.open('my runs/a').verify(judge='b.gguf')"
+    assert call(*command, judge="b.gguf") == "Run.open('my runs/a').verify(judge='b.gguf')"
     with as_typed():
         assert (option_name("criteria"), option_name("profile")) == ("--criterion", "profile")
-        assert call(*command) == "localjudge verify 'my runs/a' --judge b.gguf"
+        assert call(*command, judge="b.gguf") == "localjudge verify 'my runs/a' --judge b.gguf"
 
 
 def evaluate(row: Any = ROW, **options: Any) -> None:

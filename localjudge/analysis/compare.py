@@ -41,7 +41,7 @@ from localjudge.labels.matched_labels import (
     match_joint_labels,
     match_labels_of_both,
 )
-from localjudge.labels.units import UnitFrame, first_verdicts, unit_frames
+from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.metrics import catalog
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, judge_differences, judges_differ
@@ -124,8 +124,8 @@ def join_statements(comparison: ComparisonDirectory) -> LabelSource:
     metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     frames = _joint_frames(PairedRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics)))
     parts = (
-        (baseline, first_verdicts(frame.before for frame in frames.values())),
-        (run, first_verdicts(frame.after for frame in frames.values())),
+        (baseline, {name: frame.before for name, frame in frames.items()}),
+        (run, {name: frame.after for name, frame in frames.items()}),
     )
     return LabelSource(comparison.path, dict(frames), parts)
 

@@ -9,7 +9,7 @@ difference (`localjudge.labels.difference_frame`), so their labels correct the d
 the mean of a run. They are stored in the directory of both runs.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -55,14 +55,16 @@ def correct_difference(
     before = matched_before.frames[metric].among(clusters[0])
     after = matched_after.frames[metric].among(clusters[1])
     decisions = matched_before.decisions
-    labelled_before = before.by_key.keys() & decisions.human.keys()
-    labelled_after = after.by_key.keys() & decisions.human.keys()
+    human_before = matched_before.human[metric]
+    human_after = matched_after.human[metric]
+    labelled_before = before.by_key.keys() & human_before.keys()
+    labelled_after = after.by_key.keys() & human_after.keys()
     labelled = labelled_before | labelled_after
     if not labelled:
         return None
     corrected = CorrectedDifference(
-        counts_before=count_labels(before, decisions.human),
-        counts_after=count_labels(after, decisions.human),
+        counts_before=count_labels(before, human_before),
+        counts_after=count_labels(after, human_after),
         own_labels=len(labelled_after & matched_after.own),
         annotators=decisions.count_annotators(labelled),
         passed_over_before=len(before.by_key.keys() & matched_before.passed_over),
@@ -76,14 +78,14 @@ def correct_difference(
     for human in decisions.by_annotator(labelled).values():
         people.append(_units_at_look(both, before, after, human))
     update = _count_used_labels(both, people[0])
-    shared = len(labelled_before & labelled_after)
+    shared = labelled_before & labelled_after
     if not update["labels_before"]:
         update["remark"] = _explain_adding_labels(
-            "the baseline", matched_before, matched_after, shared, len(labelled_after)
+            "the baseline", matched_before, matched_after, shared, labelled_after
         )
     elif not update["labels_after"]:
         update["remark"] = _explain_adding_labels(
-            "this run", matched_after, matched_before, shared, len(labelled_before)
+            "this run", matched_after, matched_before, shared, labelled_before
         )
     else:
         update |= _cover(people, clusters)
@@ -247,22 +249,23 @@ def _weigh_unshared(frame: UnitFrame, other: UnitFrame) -> float:
 
 
 def _explain_adding_labels(
-    name: str, run: MatchedLabels, other: MatchedLabels, shared: int, other_labels: int
+    name: str, run: MatchedLabels, other: MatchedLabels, shared: Set[str], labelled: Set[str]
 ) -> str:
     """Say how labels get to correct a run, the one with this name.
 
-    The other run has `other_labels`, `shared` of them for statements of both runs.
+    Of the statements of the other run, these are `labelled`, `shared` by both runs.
     """
     label = call("label", str(run.directory))
-    if not shared:
+    usable = len(shared & other.own)
+    if not usable:
         return f"no label corrects {name}; to add labels: `{label}`"
     other_name = "this run"
     if name == other_name:
         other_name = "the baseline"
-    read = call("label", str(run.directory), "read", str(other.directory))
-    labels = numbered(other_labels, "label")
+    read = call("label", str(run.directory), read=str(other.directory))
+    labels = numbered(len(labelled & other.own), "label")
     return (
-        f"{shared:,} of the {labels} of {other_name} are for statements of {name}, "
+        f"{usable:,} of the {labels} of {other_name} are for statements of {name}, "
         f"but were not drawn from it; to use them: `{read}`, then `{label}` for the rest"
     )
 
@@ -280,13 +283,14 @@ def correct_jointly(
     `frame` may be a part of the statements that were drawn from.
     """
     decisions = matched.decisions
-    keys = frame.by_key.keys() & decisions.human.keys()
+    labels = matched.human[frame.metric]
+    keys = frame.by_key.keys() & labels.keys()
     if not keys:
         return None
     corrected = CorrectedDifference(
         is_joint=True,
-        counts_before=count_labels(frame.before, decisions.human),
-        counts_after=count_labels(frame.after, decisions.human),
+        counts_before=count_labels(frame.before, labels),
+        counts_after=count_labels(frame.after, labels),
         own_labels=len(keys),
         annotators=decisions.count_annotators(keys),
         passed_over_after=len(frame.by_key.keys() & matched.passed_over),

@@ -190,7 +190,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     names = " and ".join(printable(str(file)) for file in files.values())
     line = f"{numbered(count, 'statement')} to label in {names}"
     if cli.names_next_step():
-        then = printable(call("label", str(directory), "read", "FILE"))
+        then = printable(call("label", str(directory), read="FILE"))
         line = f"{line}; then: {then}"
     click.echo(line)
 

@@ -152,7 +152,7 @@ def show_pair(
     if typed:
         hint = f"name one of its runs: {excerpt(comparison.run_path)}"
         if "labels" in typed:
-            disputed = call("label", excerpt(comparison.path), "disputed", True)
+            disputed = call("label", excerpt(comparison.path), disputed=True)
             hint = f"for labels of both together, settle what is disputed: {disputed}"
         problem = f"{flag(min(typed))} is for one run, and {excerpt(comparison.path)} has two"
         raise InputError(problem, hint=hint)

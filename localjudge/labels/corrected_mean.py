@@ -233,11 +233,13 @@ def correct_mean(
     `seconds` is the time for one label. With `too_many_failed` samples there is no mean.
     """
     decisions = matched.decisions
+    human = matched.human[frame.metric]
+    labelled = frame.by_key.keys() & human.keys()
     corrected = CorrectedMean(
         statements=len(frame.by_key),
-        counts=count_labels(frame, decisions.human),
-        evidence_use=count_evidence_use(frame, decisions),
-        own_labels=len(frame.by_key.keys() & matched.own),
+        counts=count_labels(frame, human),
+        evidence_use=count_evidence_use(labelled, frame, decisions),
+        own_labels=len(labelled & matched.own),
         passed_over=len(frame.by_key.keys() & matched.passed_over),
     )
     obstacle = find_obstacle([matched], [frame], frame.by_key.keys())
@@ -246,10 +248,10 @@ def correct_mean(
     if obstacle:
         return corrected.model_copy(update=obstacle)
     drawings = matched.drawings[frame.metric]
-    labels = decisions.by_annotator(frame.by_key.keys() & decisions.human.keys())
+    labels = decisions.by_annotator(labelled)
     units: dict[str, LabelledUnits] = {}
-    for name, human in labels.items():
-        units[name] = label_units(frame, human, drawings, matched.planned)
+    for name, answers in labels.items():
+        units[name] = label_units(frame, answers, drawings, matched.planned)
     first = next(iter(units.values()))
     update: dict[str, Any] = {
         "labels": len(first.counted),

@@ -31,8 +31,8 @@ from localjudge.run_directory.run_rows import texts_read
 from localjudge.types import Sample
 from localjudge.words import option_name, suggestion
 
-StatementsInRun = tuple[RunRecord, Mapping[str, VerdictId]]
-"""A run, and the first verdict on each of its statements, by key."""
+StatementsInRun = tuple[RunRecord, Mapping[str, UnitFrame]]
+"""A run, and its statements by metric."""
 PREFERRED = "faithfulness"
 """The metric whose difference is labelled unless another one is named."""
 
@@ -81,11 +81,15 @@ SheetRow = dict[str, Any]
 
 
 class LabelSource(NamedTuple):
-    """Statements by metric (`frames`), where they are, and the directory of their labels."""
+    """Statements by metric (`frames`), where they are, and the directory of their labels.
+
+    A statement that several metrics judge is shown in its answer by the first of `labelled_for`.
+    """
 
     directory: Path
     frames: dict[str, UnitFrame]
     runs: tuple[StatementsInRun, ...]
+    labelled_for: tuple[str, ...] = ()
 
     @classmethod
     def of_run(cls, run: RunRecord | str | Path) -> "LabelSource":
@@ -97,7 +101,7 @@ class LabelSource(NamedTuple):
         run = as_run(run)
         check_labels_allowed(run)
         frames = unit_frames(run)
-        return cls(run.directory, frames, ((run, first_verdicts(frames.values())),))
+        return cls(run.directory, frames, ((run, frames),))
 
     @property
     def is_joint(self) -> bool:
@@ -110,7 +114,9 @@ class LabelSource(NamedTuple):
     def in_runs(self, keys: Iterable[str]) -> Iterator[tuple[RunRecord, dict[VerdictId, str]]]:
         """Yield each run with the verdicts on the statements, in the first run that has them."""
         left = set(keys)
-        for run, verdict_ids in self.runs:
+        for run, frames in self.runs:
+            names = sorted(frames, key=lambda name: name not in self.labelled_for)
+            verdict_ids = first_verdicts(frames[name] for name in names)
             found = left & verdict_ids.keys()
             left -= found
             yield run, {verdict_ids[key]: key for key in found}

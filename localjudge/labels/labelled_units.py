@@ -13,7 +13,7 @@ with the verdicts apart from the others.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -339,14 +339,16 @@ class EvidenceUse(Record):
         return f"{counted}: {agreement}"
 
 
-def count_evidence_use(frame: UnitFrame, decisions: Decisions) -> EvidenceUse | None:
-    """Count the labels of a metric's statements, or return None if none used the evidence.
+def count_evidence_use(
+    labelled: Collection[str], frame: UnitFrame, decisions: Decisions
+) -> EvidenceUse | None:
+    """Count the labels of these statements of a metric, or return None if none used the evidence.
 
     A label of each annotator counts, and so does one of each adjudicator.
     """
     latest: dict[tuple[str, str, bool], LabelRow] = {}
     for row in decisions.rows:
-        if row.key in frame.by_key:
+        if row.key in labelled:
             latest[row.role] = row
     labels = [row for row in latest.values() if row.human in (0, 1)]
     if not any(row.evidence_seen for row in labels):

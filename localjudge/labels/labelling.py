@@ -89,6 +89,7 @@ class Labelling:
         self.annotator = self._decisions.spell(name_annotator(annotator))
         self._opened = self._opened_earlier()
         frames = source.correctable(options.metrics)
+        self.source = source._replace(labelled_for=tuple(frames))
         self._drawing = self._draw(frames, options)
         done = self._answered_statements()
         if self.disputed:

@@ -11,13 +11,19 @@ another statement.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import Drawing, draw_again, drawn_metrics
+from localjudge.labels.drawing import (
+    DISPUTED,
+    Drawing,
+    DrawingName,
+    draw_again,
+    drawn_metrics,
+)
 from localjudge.labels.label_sheet import SheetLabel
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.units import (
@@ -60,6 +66,8 @@ class MatchedLabels(NamedTuple):
     planned: tuple[Set[str], ...]
     own: Set[str]
     """Statements with a label in this run's own file."""
+    human: Mapping[str, Mapping[str, float]]
+    """The mean label of each statement that counts for a metric, by metric."""
     is_stopped: bool
     """Whether scores decided how many samples were judged."""
 
@@ -134,8 +142,30 @@ def _match(
         passed_over=list_passed_over(frames, decisions),
         planned=planned,
         own={row.key for row in own} & decisions.human.keys(),
+        human=_labels_by_metric(decisions, frames),
         is_stopped=is_stopped,
     )
+
+
+def _labels_by_metric(
+    decisions: Decisions, frames: Mapping[str, UnitFrame]
+) -> dict[str, dict[str, float]]:
+    """Return the labels that count for each metric, by statement.
+
+    A sentence of an answer and one of the reference can be one statement. It was read in the text
+    of the metrics that it was drawn for, and so its label counts for these only.
+    """
+    metrics_of_drawing: dict[str | None, Collection[str]] = {None: frames.keys(), DISPUTED: ()}
+    by_metric: dict[str, dict[str, float]] = {metric: {} for metric in frames}
+    for row in decisions.rows:
+        if row.draw not in metrics_of_drawing:
+            drawing = DrawingName.parse(row.draw or "")
+            drawn_for = set(drawing.metrics if drawing else ())
+            metrics_of_drawing[row.draw] = frames.keys() & drawn_for or frames.keys()
+        for metric in metrics_of_drawing[row.draw]:
+            if row.key in frames[metric].by_key and row.key in decisions.human:
+                by_metric[metric][row.key] = decisions.human[row.key]
+    return by_metric
 
 
 def drawn_statements(rows: Iterable[LabelRow]) -> dict[_NameAndFrame, dict[str, LabelRow]]:

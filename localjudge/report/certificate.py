@@ -371,10 +371,10 @@ def list_commands(run: RunRecord, name: str, how: CertificateOptions) -> Iterato
     judge = run.manifest.environment.judge or ""
     with as_typed():
         if os.sep in judge and "://" not in judge:
-            yield call("verify", name, "judge", Path(judge).name)
+            yield call("verify", name, judge=Path(judge).name)
         else:
             yield call("verify", name)
-        parts = [call("report", name, "certificate", "again.html")]
+        parts = [call("report", name, certificate="again.html")]
         if title:
             parts.append(option("title", title))
         if language != "en":

@@ -75,19 +75,19 @@ def label_command(comparison: RunComparison, name: str) -> str | None:
     if not is_missing or not can_be_corrected(name, change):
         return None
     directory = comparison.directory
-    options: list[Any] = []
+    options: dict[str, Any] = {}
     if change.corrected and change.corrected.unsettled:
-        options = ["disputed", True]
+        options["disputed"] = True
     elif len(comparison.metrics) > 1 and directory is not None:
-        options = ["metrics", name]
+        options["metrics"] = name
     if directory is None:
         paths = (comparison.baseline, comparison.run)
-        commands = [call("label", path, *options) for path in paths]
+        commands = [call("label", path, **options) for path in paths]
         return " and ".join(f"`{command}`" for command in commands)
     if missing is None or change.headline is None or len(comparison.metrics) > 1:
-        return f"`{call('label', directory, *options, opened='RunPair')}`"
+        return f"`{call('label', directory, opened='RunPair', **options)}`"
     total = change.headline.labelled + missing
-    return f"`{call('label', directory, 'sample', total, opened='RunPair')}`"
+    return f"`{call('label', directory, sample=total, opened='RunPair')}`"
 
 
 def _state(change: MetricChange) -> str:

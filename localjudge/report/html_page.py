@@ -278,7 +278,7 @@ def _command(run: RunRecord, baseline: RunRecord | None) -> str:
     comparison = ComparisonDirectory.of_runs(baseline.directory, run.directory)
     if comparison is not None:
         return call("report", str(comparison.path), opened="RunPair")
-    return call("report", str(run.directory), "baseline", str(baseline.directory))
+    return call("report", str(run.directory), baseline=str(baseline.directory))
 
 
 def _has_parts(path: Path, parts: Iterator[str]) -> bool:

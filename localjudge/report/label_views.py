@@ -111,7 +111,7 @@ def disputes_view(run: RunRecord, disputes: Sequence[LabelledStatement]) -> Tabl
         notes = list(labels.agreement.lines)
     unsettled = [dispute for dispute in disputes if dispute.adjudicator is None]
     if unsettled:
-        settle = call("label", str(run.directory), "disputed", True)
+        settle = call("label", str(run.directory), disputed=True)
         notes.append(f"to settle {numbered(len(unsettled), 'disputed statement')}: {settle}")
     return Table(headings, rows, notes, names=len(headings))
 
@@ -194,7 +194,7 @@ def ended_view(labelling: Labelling) -> Table:
     if labelling.rows:
         lines.append(f"{len(labelling.rows):,} left: run the same command to resume")
     elif not labelling.disputed:
-        command = call("label", str(labelling.source.directory), "sample", 2 * labelling.total)
+        command = call("label", str(labelling.source.directory), sample=2 * labelling.total)
         lines.append(f"to draw more: {command}")
     return Table(titles=[title], notes=lines)
 

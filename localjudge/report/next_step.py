@@ -9,6 +9,7 @@ from typing import Any
 
 from localjudge.analysis.comparison import RunComparison, decide_difference
 from localjudge.judging.verify import REPORT
+from localjudge.labels.corrected_mean import NO_SHARE
 from localjudge.labels.label_source import PREFERRED
 from localjudge.labels.run_labels import RunLabels
 from localjudge.report.difference_claims import label_command
@@ -21,25 +22,36 @@ _FIRST_DRAWING = 50
 
 def next_step(run: RunRecord, labels: RunLabels | None) -> str:
     """Return the next command as the reader can type it, or what to do with an unfinished run."""
-    directory = str(run.directory)
     if run.so_far is not None:
         return "run the same command again to finish"
-    if labels is None and run.summary.verdicts.count > 0 and not run.sampling.optional_stopping:
-        return call("label", directory)
+    return _label(run, labels) or _after_labels(str(run.directory), [run.directory])
+
+
+def _label(run: RunRecord, labels: RunLabels | None) -> str | None:
+    """Return the command to label, or to settle disputes, None if nothing is missing."""
+    directory = str(run.directory)
     if labels is None:
-        return _after_labels(directory, [run.directory])
+        if run.summary.verdicts.count == 0 or run.sampling.optional_stopping:
+            return None
+        return call("label", directory)
     means = labels.corrected.values()
-    if any(mean.unsettled for mean in means):
-        return call("label", directory, "disputed", True)
-    missing = [mean.needed for mean in means if mean.needed]
+    missing = [mean.needed for mean in means if mean.counts and mean.needed]
     answered = labels.statements + labels.unsure
     is_begun = answered < _FIRST_DRAWING and any(mean.until_next_look for mean in means)
-    if not is_begun and (not missing or any(mean.ci95 for mean in means)):
-        return _after_labels(directory, [run.directory])
-    more: list[Any] = []
+    is_enough = not is_begun and (not missing or any(mean.ci95 for mean in means))
+    is_disputed = labels.agreement is not None and labels.agreement.unsettled > 0
+    if any(mean.unsettled for mean in means) or (is_enough and is_disputed):
+        return call("label", directory, disputed=True)
+    if is_enough:
+        return None
+    more: dict[str, Any] = {}
+    corrected = {name: mean for name, mean in labels.corrected.items() if mean.remark != NO_SHARE}
+    labelled_for = [name for name, mean in corrected.items() if mean.counts]
+    if labelled_for and len(labelled_for) < len(corrected):
+        more["metrics"] = labelled_for
     if answered >= _FIRST_DRAWING:
-        more = ["sample", answered + max(missing)]
-    return call("label", directory, *more)
+        more["sample"] = answered + max(missing)
+    return call("label", directory, **more)
 
 
 def next_step_of_comparison(comparison: RunComparison) -> str:
@@ -57,7 +69,7 @@ def next_step_of_comparison(comparison: RunComparison) -> str:
                     return command.replace("`", "")
     directory = comparison.directory
     if directory is None:
-        return call("report", comparison.run, "baseline", comparison.baseline)
+        return call("report", comparison.run, baseline=comparison.baseline)
     runs = [Path(comparison.baseline), Path(comparison.run)]
     return _after_labels(directory, runs, opened="RunPair")
 
@@ -73,4 +85,4 @@ def _after_labels(directory: str, runs: Sequence[Path], opened: str = "Run") -> 
         verification = last_verification(run)
         if verification is None or not verification.is_about(run):
             return call("verify", directory, opened=opened)
-    return call("report", directory, "certificate", "certificate.html", opened=opened)
+    return call("report", directory, certificate="certificate.html", opened=opened)

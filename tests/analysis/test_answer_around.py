@@ -50,6 +50,16 @@ def test_a_statement_has_the_answer_around_it(scripted_run: ScriptedRun) -> None
         )
 
 
+def test_a_sentence_of_the_answer_is_shown_in_the_answer(scripted_run: ScriptedRun) -> None:
+    """It was shown in the reference, where "this" is something else, if that has it, too."""
+    rows = [{**ROWS[0], "reference": f"It snowed in May. {STATEMENT}"}]
+    run = scripted_run("run", rows, {}, metrics=["context_recall", "faithfulness"])
+    for metric, field in {"faithfulness": "response", "context_recall": "reference"}.items():
+        by_text = {row["text"]: row for row in draw(run, metrics=[metric]).rows}
+        assert by_text[STATEMENT]["metric"] == metric
+        assert by_text[STATEMENT]["source_text"].field == field
+
+
 @pytest.mark.parametrize("metric", ["context_relevancy", "context_relevancy_chunk"])
 def test_chunks_and_sentences_of_contexts_have_none(scripted_run: ScriptedRun, metric: str) -> None:
     rows = map_rows(scripted_run("run", ROWS, {}, metrics=[metric]))

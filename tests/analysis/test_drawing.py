@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Criterion, InputError, Run
+from localjudge.labels.corrected_mean import quote_mean
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import draw_again, draw_statements
 from localjudge.labels.label_source import LabelSource
@@ -16,6 +17,7 @@ from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.units import unit_frames
 from localjudge.metrics import catalog
 from localjudge.run_directory.label_rows import stored_labels
+from localjudge.stats.interval import Mean
 from tests.analysis.conftest import JudgedRun
 
 ScriptedRun = Callable[..., Run]
@@ -124,8 +126,11 @@ def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(
     }
     assert run["faithfulness"].corrected.ci95 is not None  # type: ignore[union-attr]
     recall = run["context_recall"].corrected
-    assert (recall.mean, recall.labels) == (None, 0)  # type: ignore[union-attr]
-    assert "not drawn" in recall.remark  # type: ignore[union-attr,operator]
+    assert (recall.mean, recall.counts) == (None, None)  # type: ignore[union-attr]
+    # They were read in the answer, so they are none of the reference's, and withhold nothing.
+    quoted = quote_mean(run.summary.metrics["context_recall"], recall)
+    assert isinstance(quoted, Mean)
+    assert quoted.basis == "judge"
 
 
 def test_two_runs_of_the_same_data_have_the_same_statements(
