@@ -17,7 +17,7 @@ _FORMS = Path(__file__).parent / "claims.toml"
 _SIGNS = re.compile(r"[*_`\"“”„«»()\[\]]+")
 _FINAL = " .!…。"
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
-_GAP = r".{0,80}?"
+_GAP = r" (?:.{0,80}? )?"
 _SEPARATED = re.compile(r"[,;:–—]\s*\w")
 _MOST_WORDS = {"refusals": 40, "closings": 9, "remarks": 20, "introductions": 12}
 _SHORT_FORM = 2  # words
@@ -60,9 +60,9 @@ def _is_refusal(sentence: str) -> bool:
         sentence = rest.lstrip(" ,:;-–—")
         polite, rest = _split(sentence, "before")
     form, rest = _split(sentence, "refusals")
-    if not form or _has_digit(rest) or re.search(r"[;:]\s*\w", rest):
+    if not form or _has_digit(sentence) or re.search(r"[;:]\s*\w", rest):
         return False
-    return not _forms("contrasts") & set(_WORD.findall(rest))
+    return not _forms("contrasts") & set(_WORD.findall(sentence))
 
 
 def _split(sentence: str, group: str) -> tuple[str, str]:
@@ -87,10 +87,10 @@ def _plain(sentence: str) -> str:
 
 @cache
 def _pattern(group: str) -> re.Pattern[str]:
-    """Return a pattern of the forms of a group, the longest first. "..." stands for any words."""
+    """Return a pattern of the forms of a group, the longest first. "..." is any words, or none."""
     forms = []
     for form in sorted(_forms(group), key=len, reverse=True):
-        forms.append(_GAP.join(map(re.escape, form.split("..."))))
+        forms.append(_GAP.join(map(re.escape, form.split(" ... "))))
     return re.compile(rf"(?:{'|'.join(forms)})(?!\w)")
 
 
