@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
@@ -42,6 +42,20 @@ class RunLabels(Record):
     seconds_a_label: float
     corrected: dict[str, CorrectedMean]
     altered: str | None = Field(default=None, exclude=True)
+
+    @property
+    def without_names(self) -> Self:
+        """The same without what each annotator has, by name."""
+        agreement = self.agreement and self.agreement.model_copy(update={"pairs": ()})
+        corrected: dict[str, CorrectedMean] = {}
+        for name, mean in self.corrected.items():
+            corrected[name] = mean.model_copy(update={"by_annotator": None})
+        return self.model_copy(update={"agreement": agreement, "corrected": corrected})
+
+    @property
+    def are_of_baseline(self) -> bool:
+        """Whether the run has no labels, so that those of its baseline count."""
+        return not any(mean.own_labels for mean in self.corrected.values())
 
     @property
     def is_incomplete(self) -> bool:

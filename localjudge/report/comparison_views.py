@@ -35,10 +35,14 @@ ONE_LOOK = (
     "both runs use the labels of one look and the samples that they share, so a slice's means may "
     "differ from those of `localjudge show RUN --by`, which uses all labels that count for one run"
 )
-EXPECTED = "means are those of expected scores: probabilities in place of the verdicts 0 and 1"
+_COUNTED = "better, worse and same are those of counted scores"
+EXPECTED = (
+    "means are those of expected scores: probabilities in place of the verdicts 0 and 1; "
+    f"{_COUNTED}"
+)
 _EXPECTED_BELOW = (
     "means by the judge only are those of expected scores: probabilities in place of the verdicts"
-    " 0 and 1"
+    f" 0 and 1; {_COUNTED}"
 )
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 _COUNT_HEADINGS = ("better", "worse", "same", "missing", "became 1", "became 0")

@@ -151,8 +151,8 @@ def _bare_answer_remarks(run: RunRecord, metric: str | None) -> Iterator[str]:
     if bare:
         yield (
             f"faithfulness: only yes or no in {numbered(bare, 'statement')}, judged with the "
-            "question: the bundled judge is not shown to be better than guessing there, with 15 "
-            "of 28 right"
+            "question: small judges are not shown to be better than guessing there (the judge "
+            "bundled has 15 of 28 right)"
         )
 
 

@@ -33,6 +33,7 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import name_slice
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.text.folding import look_alikes
+from localjudge.words import call
 
 EACH_ALONE = (
     "each interval covers one slice; of 20 intervals, one is expected to miss the true mean"
@@ -58,9 +59,11 @@ def summary_view(
 
     Below the table are warnings, the judge and, as `advice`, the next command. `details` adds
     labels, calibrations, origins, clear verdicts, signature and directory. Without `texts` it has
-    no text or sample id.
+    no text, sample id or name of an annotator.
     """
     labels = labels or read_run_labels(run)
+    if labels and not texts:
+        labels = labels.without_names
     headings = ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
     longest = max(map(len, select_metrics(run, metric)), default=0)
     with_expected = labels is None and longest <= _LONGEST_NAME and has_expected(run, metric)
@@ -69,6 +72,9 @@ def summary_view(
     if labels:
         headings.insert(_LABELS_COLUMN, "labels")
         notes += label_remarks(labels, metric)
+        if labels.are_of_baseline:
+            read = call("label", str(run.directory), read="BASELINE")
+            notes.append(f"the labels are those of the baseline; to keep them here: {read}")
         titles = contradictions(labels, metric)
     if with_expected:
         headings.insert(_LABELS_COLUMN, "expected")

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from command_line import gate_file
+from human_labels import answer_all, draw
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -17,6 +18,7 @@ from markdown_it.token import Token
 from localjudge import Run
 from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.cli.gates import GateOptions, finished
+from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.words import printable
 from tests.conftest import ScriptedRun
 
@@ -222,3 +224,37 @@ def test_any_text_gives_valid_junit_xml(text: str) -> None:
         ElementTree.tostring(ElementTree.fromstring(content.encode()), encoding="unicode")
     )
     assert failure.get("failures") == "1"
+
+
+def labelled_by_two(run: Run, names: tuple[str, str]) -> None:
+    """Two people label all statements, and differ on the first."""
+    answer_all(draw(run, names[0]))
+    first, *others = stored_labels(run.directory)
+    second = [row.model_copy(update={"annotator": names[1]}) for row in (first, *others)]
+    second[0] = second[0].model_copy(update={"human": 0})
+    append_labels(run.directory, second)
+
+
+def test_markdown_names_no_annotator(scripted_run: ScriptedRun) -> None:
+    """It is published with a pull request."""
+    rows = [
+        {"id": str(n), "reference": f"It is {n}.", "retrieved_contexts": ["c"]} for n in range(30)
+    ]
+    run = scripted_run("run", rows, {})
+    labelled_by_two(run, ("Zorro", "Öztürk"))
+    text = gate_file("markdown", run, ["context_recall>=0.01"])
+    assert "97 % agreement" in text
+    assert not re.search("Zorro|Öztürk", text)
+
+
+def test_labels_of_the_baseline_are_named_as_such(scripted_run: ScriptedRun) -> None:
+    """`show` of the run does not use them, and said other numbers."""
+    rows = [
+        {"id": str(n), "reference": f"It is {n}.", "retrieved_contexts": ["c"]} for n in range(30)
+    ]
+    before = scripted_run("before", rows, {})
+    answer_all(draw(before))
+    after = scripted_run("after", rows, {})
+    text = gate_file("markdown", after, ["context_recall>=0.01"], baseline=before)
+    assert "the labels are those of the baseline" in text
+    assert "those of the baseline" not in gate_file("markdown", before)
