@@ -13,6 +13,7 @@ import shutil
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
 
 import click
@@ -40,6 +41,8 @@ from localjudge.text.language_guess import likely_languages
 from localjudge.words import flag, numbered, printable, printable_lines
 
 NONE = "none"
+_SHARE_OF_NAMES = 0.1
+"""Names of texts have fewer letters than this share of the texts."""
 _CONTEXTS = "retrieved_contexts"
 _QUESTIONS = {
     "user_input": "Which column is the question?",
@@ -93,8 +96,16 @@ def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str
 
 
 def _guess_fields(columns: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the columns of each field that their names suggest. An id has no text twice."""
+    """Return the columns of each field that their names suggest.
+
+    An id has no text twice. Of several columns of texts, one with far shorter texts has their
+    names, such as a column `source` beside `chunks`.
+    """
     guesses = guess_columns(columns)
+    letters = {name: median(map(len, columns[name] or [""])) for name in guesses[_CONTEXTS]}
+    for name, count in letters.items():
+        if 0 < count < _SHARE_OF_NAMES * max(letters.values()):
+            guesses[_CONTEXTS].remove(name)
     for name in list(guesses["id"]):
         texts = columns[name]
         if not texts or len(set(texts)) < len(texts):

@@ -392,3 +392,17 @@ def test_another_judge_begins_a_run_with_the_labels_of_the_first(call: Call) -> 
     assert labels
     assert labels.annotators == {"ann": 24}
     assert "label runs/export/run-2 --read runs/export/run" in commands_in(printed)
+
+
+def test_a_column_with_the_names_of_the_texts_is_not_a_text() -> None:
+    """A column `Quelle` with "SOP 100" became a further context of each sample."""
+    write_german_csv("named.csv")
+    with Path("named.csv").open(newline="", encoding="cp1252") as file:
+        first, *rows = csv.reader(file, delimiter=";")
+    with Path("named.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=";")
+        writer.writerow([*first, "Quelle"])
+        writer.writerows([*row, f"{n}"] for n, row in enumerate(rows))
+    code, _, dialogue = talk("start", "named.csv", answers={QUESTION: ENTER, TEXTS: None})
+    assert code != 0
+    assert "6 Quelle" in " ".join(dialogue.split())
