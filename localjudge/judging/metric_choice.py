@@ -1,6 +1,7 @@
 """Choose the metrics of a run: the requested ones, else all that the columns allow."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -112,8 +113,13 @@ def _is_built_in(metric: Any) -> bool:
 
 def _code_of(metric: BuiltIn) -> list[object]:
     """Return the code of the functions of a built-in metric, which each request makes anew."""
-    functions: list[Any] = [metric.steps, metric.formula]
-    return [getattr(function, "__code__", function) for function in functions]
+    code: list[object] = []
+    for function in (metric.steps, metric.formula):
+        if isinstance(function, partial):
+            code += [function.func, function.args]
+        else:
+            code.append(getattr(function, "__code__", function))
+    return code
 
 
 def choose_metrics(

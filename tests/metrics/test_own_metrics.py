@@ -17,6 +17,7 @@ from localjudge import (
     evaluate,
 )
 from localjudge.judging.evaluate import evaluate_samples
+from localjudge.judging.metric_choice import requested_metrics
 from localjudge.metrics import (
     Failed,
     Metric,
@@ -29,6 +30,7 @@ from localjudge.metrics import (
     Steps,
     Undefined,
     Unit,
+    catalog,
 )
 from localjudge.metrics.attribution import faithfulness
 from localjudge.text import sentences
@@ -239,6 +241,13 @@ def test_a_changed_built_in_metric_is_not_the_built_in_one() -> None:
         evaluate(rows, metrics=[changed], engine=engine, out=False)
     run = evaluate(rows, metrics=[faithfulness()], engine=engine, out=False)
     assert run["faithfulness"].mean == 1.0
+
+
+@pytest.mark.parametrize("name", catalog.our_names())
+def test_an_object_of_a_built_in_metric_is_as_good_as_its_name(name: str) -> None:
+    metric = catalog.example(name)
+    [requested] = requested_metrics([metric]) or []
+    assert requested == metric
 
 
 @pytest.mark.parametrize("name", ["faithfulness_expected", "response", "sample_id"])
