@@ -343,25 +343,29 @@ CLASSIFIER = "llama.cpp classifier"
 """Type of the engine of a model with a classification head."""
 
 
-PlainValue = str | int | float | bool | list["PlainValue"]
+PlainValue = str | int | float | bool | list["PlainValue | None"]
 
 
 def plain_value(value: object) -> PlainValue | None:
     """Return a value that cannot change as JSON has it, and None for any other.
 
-    These are texts, numbers and booleans, and tuples and frozen sets of them.
+    These are texts, numbers and booleans, and tuples and frozen sets of them or None.
     """
-    if isinstance(value, str | int | float | bool):
+    if isinstance(value, str):
+        return _without_surrogates(value)
+    if isinstance(value, int | float | bool):
         return value
     if not isinstance(value, tuple | frozenset):
         return None
-    entries = [plain_value(entry) for entry in value]
-    plain = [entry for entry in entries if entry is not None]
-    if len(plain) != len(entries):
-        return None
+    entries: list[PlainValue | None] = []
+    for entry in value:
+        plain = plain_value(entry)
+        if plain is None and entry is not None:
+            return None
+        entries.append(plain)
     if isinstance(value, frozenset):
-        plain.sort(key=repr)
-    return plain
+        entries.sort(key=repr)
+    return entries
 
 
 def _without_surrogates(text: str) -> str:

@@ -55,17 +55,15 @@ def correct_difference(
     before = matched_before.frames[metric].among(clusters[0])
     after = matched_after.frames[metric].among(clusters[1])
     decisions = matched_before.decisions
-    human_before = matched_before.human[metric]
-    human_after = matched_after.human[metric]
-    labelled_before = before.by_key.keys() & human_before.keys()
-    labelled_after = after.by_key.keys() & human_after.keys()
+    labelled_before = before.by_key.keys() & decisions.human.keys()
+    labelled_after = after.by_key.keys() & decisions.human.keys()
     labelled = labelled_before | labelled_after
     if not labelled:
         return None
     corrected = CorrectedDifference(
-        counts_before=count_labels(before, human_before),
-        counts_after=count_labels(after, human_after),
-        own_labels=len(labelled_after & matched_after.own),
+        counts_before=count_labels(before, decisions.human),
+        counts_after=count_labels(after, decisions.human),
+        own_labels=len(labelled_after & matched_after.own[metric]),
         annotators=decisions.count_annotators(labelled),
         passed_over_before=len(before.by_key.keys() & matched_before.passed_over),
         passed_over_after=len(after.by_key.keys() & matched_after.passed_over),
@@ -256,14 +254,15 @@ def _explain_adding_labels(
     Of the statements of the other run, these are `labelled`, `shared` by both runs.
     """
     label = call("label", str(run.directory))
-    usable = len(shared & other.own)
+    of_other: set[str] = set().union(*other.own.values())
+    usable = len(shared & of_other)
     if not usable:
         return f"no label corrects {name}; to add labels: `{label}`"
     other_name = "this run"
     if name == other_name:
         other_name = "the baseline"
     read = call("label", str(run.directory), read=str(other.directory))
-    labels = numbered(len(labelled & other.own), "label")
+    labels = numbered(len(labelled & of_other), "label")
     return (
         f"{usable:,} of the {labels} of {other_name} are for statements of {name}, "
         f"but were not drawn from it; to use them: `{read}`, then `{label}` for the rest"
@@ -283,14 +282,13 @@ def correct_jointly(
     `frame` may be a part of the statements that were drawn from.
     """
     decisions = matched.decisions
-    labels = matched.human[frame.metric]
-    keys = frame.by_key.keys() & labels.keys()
+    keys = frame.by_key.keys() & decisions.human.keys()
     if not keys:
         return None
     corrected = CorrectedDifference(
         is_joint=True,
-        counts_before=count_labels(frame.before, labels),
-        counts_after=count_labels(frame.after, labels),
+        counts_before=count_labels(frame.before, decisions.human),
+        counts_after=count_labels(frame.after, decisions.human),
         own_labels=len(keys),
         annotators=decisions.count_annotators(keys),
         passed_over_after=len(frame.by_key.keys() & matched.passed_over),

@@ -5,10 +5,13 @@
 A script maps the last user text of a request (the statement, sentence or chunk), or is a function
 of the request. It gives the probability of label 1, an error message, an `Answer` or a `NoAnswer`.
 Stored answers are reused by an engine with the same script: a function with the same source code,
-which sees the same texts, numbers, booleans and tuples of them. Lists and other objects may change
-and do not count; a function without source code is identified by its name.
+whose arguments, variables around it and attributes are the same texts, numbers, booleans and
+tuples of them. What may change does not count: lists and other objects, a variable that the
+function assigns (`nonlocal`), and attributes that begin with `_`. A function without source code is
+identified by its name.
 """
 
+import dis
 import hashlib
 import inspect
 import json
@@ -21,6 +24,8 @@ from localjudge.engine.protocol import EngineStats
 from localjudge.errors import ArgumentTypeError, InputError
 from localjudge.types import NO_MODEL, Answer, ChatEnds, NoAnswer, Node, VerdictRequest, plain_value
 
+_CHANGES = "STORE_DEREF"
+"""The instruction that assigns a variable of the function around."""
 Scripted = float | str | Answer | NoAnswer
 Script = Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted]
 
@@ -195,16 +200,26 @@ def _read_function(script: Any) -> tuple[Any, dict[str, Any]]:
             values[f"argument {number}"] = value
         return definition, values | script.keywords
     if inspect.ismethod(script):
-        return script.__func__, dict(getattr(script.__self__, "__dict__", {}))
+        return script.__func__, _attributes(script.__self__)
     if inspect.isfunction(script):
+        changed = {each.argval for each in dis.get_instructions(script) if each.opname == _CHANGES}
         for name, cell in zip(script.__code__.co_freevars, script.__closure__ or (), strict=True):
             with suppress(ValueError):  # it is still empty
-                values[name] = cell.cell_contents
-        values["defaults"] = script.__defaults__
+                if name not in changed:
+                    values[name] = cell.cell_contents
+        defaults = script.__defaults__ or ()
+        positional = script.__code__.co_varnames[: script.__code__.co_argcount]
+        values |= zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
         return script, values | (script.__kwdefaults__ or {})
     if hasattr(script, "__qualname__"):
         return script, values
-    return type(script), dict(getattr(script, "__dict__", {}))
+    return type(script), _attributes(script)
+
+
+def _attributes(script: object) -> dict[str, Any]:
+    """Return the attributes of an object, without those that it keeps for itself."""
+    attributes = getattr(script, "__dict__", {})
+    return {name: value for name, value in attributes.items() if not name.startswith("_")}
 
 
 def _count_code_points(node: Node) -> int:

@@ -78,7 +78,12 @@ def plan_run(
         for run in runs:
             sources |= set(map(_absolute, run.manifest.environment.sources))
         if not sources.issuperset(map(_absolute, files)):
-            runs = []
+            named = ", ".join(excerpt(str(file)) for file in files)
+            read = ", ".join(excerpt(source) for source in sorted(sources))
+            raise InputError(
+                f"{named} cannot be read: no such file",
+                hint=f"the reused samples were read from {read}: omit the data file to score them",
+            )
     if not runs:
         return plan(data, metrics, settings, progress)
     return _plan_stored(runs, metrics, given)._replace(files_are_gone=True)

@@ -83,7 +83,8 @@ class CorrectedMean(Record):
     `minutes`. `labels_saved` is the number of extra labels that a labels-only estimate would need
     for the same interval width. `ppi_lambda` is the weight of the judge, from 0 to 1. `counts` are
     all labels of its statements, also ones that cannot correct the mean; `own_labels` of these
-    statements were labelled in this run, others in a run with the same statements. `passed_over`
+    statements were labelled in this run and for this metric, others in a run with the same
+    statements, or for another metric. `passed_over`
     statements have no label, but later ones of their drawing do. If every
     statement has a label (`is_complete`), the mean is the one of the labels. `is_planned`: the
     number of labels was planned, and the interval is an ordinary one. `right_on_ones` contains the
@@ -138,7 +139,7 @@ class CorrectedMean(Record):
 
     @property
     def is_labelled(self) -> bool:
-        """Whether statements have labels made in this run or drawn from its statements."""
+        """Whether statements have labels made for this metric, or drawn from its statements."""
         return self.own_labels > 0 or self.labelled > 0
 
     @property
@@ -233,13 +234,12 @@ def correct_mean(
     `seconds` is the time for one label. With `too_many_failed` samples there is no mean.
     """
     decisions = matched.decisions
-    human = matched.human[frame.metric]
-    labelled = frame.by_key.keys() & human.keys()
+    labelled = frame.by_key.keys() & decisions.human.keys()
     corrected = CorrectedMean(
         statements=len(frame.by_key),
-        counts=count_labels(frame, human),
+        counts=count_labels(frame, decisions.human),
         evidence_use=count_evidence_use(labelled, frame, decisions),
-        own_labels=len(labelled & matched.own),
+        own_labels=len(labelled & matched.own[frame.metric]),
         passed_over=len(frame.by_key.keys() & matched.passed_over),
     )
     obstacle = find_obstacle([matched], [frame], frame.by_key.keys())

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import (
-    DISPUTED,
     Drawing,
     DrawingName,
     draw_again,
@@ -64,10 +63,8 @@ class MatchedLabels(NamedTuple):
     undrawn: int
     passed_over: Set[str]
     planned: tuple[Set[str], ...]
-    own: Set[str]
-    """Statements with a label in this run's own file."""
-    human: Mapping[str, Mapping[str, float]]
-    """The mean label of each statement that counts for a metric, by metric."""
+    own: Mapping[str, Set[str]]
+    """Statements with a label in this run's own file, by the metrics they were labelled for."""
     is_stopped: bool
     """Whether scores decided how many samples were judged."""
 
@@ -141,31 +138,29 @@ def _match(
         undrawn=count_undrawn(own, frames),
         passed_over=list_passed_over(frames, decisions),
         planned=planned,
-        own={row.key for row in own} & decisions.human.keys(),
-        human=_labels_by_metric(decisions, frames),
+        own=_own_statements(own, decisions, frames),
         is_stopped=is_stopped,
     )
 
 
-def _labels_by_metric(
-    decisions: Decisions, frames: Mapping[str, UnitFrame]
-) -> dict[str, dict[str, float]]:
-    """Return the labels that count for each metric, by statement.
+def _own_statements(
+    rows: Iterable[LabelRow], decisions: Decisions, frames: Mapping[str, UnitFrame]
+) -> dict[str, set[str]]:
+    """Return the statements of these rows by the metrics that they were labelled for.
 
-    A sentence of an answer and one of the reference can be one statement. It was read in the text
-    of the metrics that it was drawn for, and so its label counts for these only.
+    Rows without a drawing, and of drawings for other metrics than these, are for each metric.
     """
-    metrics_of_drawing: dict[str | None, Collection[str]] = {None: frames.keys(), DISPUTED: ()}
-    by_metric: dict[str, dict[str, float]] = {metric: {} for metric in frames}
-    for row in decisions.rows:
+    metrics_of_drawing: dict[str | None, Collection[str]] = {}
+    own: dict[str, set[str]] = {metric: set() for metric in frames}
+    for row in rows:
         if row.draw not in metrics_of_drawing:
             drawing = DrawingName.parse(row.draw or "")
             drawn_for = set(drawing.metrics if drawing else ())
             metrics_of_drawing[row.draw] = frames.keys() & drawn_for or frames.keys()
-        for metric in metrics_of_drawing[row.draw]:
-            if row.key in frames[metric].by_key and row.key in decisions.human:
-                by_metric[metric][row.key] = decisions.human[row.key]
-    return by_metric
+        if row.key in decisions.human:
+            for metric in metrics_of_drawing[row.draw]:
+                own[metric].add(row.key)
+    return own
 
 
 def drawn_statements(rows: Iterable[LabelRow]) -> dict[_NameAndFrame, dict[str, LabelRow]]:

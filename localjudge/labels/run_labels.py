@@ -42,20 +42,23 @@ class RunLabels(Record):
     seconds_a_label: float
     corrected: dict[str, CorrectedMean]
     altered: str | None = Field(default=None, exclude=True)
+    are_of_baseline: bool = Field(default=False, exclude=True)
+    """Whether the run has no labels, so that those of its baseline count."""
+    open_disputes: int = Field(default=0, exclude=True)
+    """Disputed statements that nobody has been asked to settle."""
 
     @property
     def without_names(self) -> Self:
-        """The same without what each annotator has, by name."""
+        """The same with numbers in place of the annotators' names."""
         agreement = self.agreement and self.agreement.model_copy(update={"pairs": ()})
         corrected: dict[str, CorrectedMean] = {}
         for name, mean in self.corrected.items():
-            corrected[name] = mean.model_copy(update={"by_annotator": None})
+            by_number = None
+            if mean.by_annotator:
+                means = enumerate(mean.by_annotator.values(), start=1)
+                by_number = {f"annotator {number}": each for number, each in means}
+            corrected[name] = mean.model_copy(update={"by_annotator": by_number})
         return self.model_copy(update={"agreement": agreement, "corrected": corrected})
-
-    @property
-    def are_of_baseline(self) -> bool:
-        """Whether the run has no labels, so that those of its baseline count."""
-        return not any(mean.own_labels for mean in self.corrected.values())
 
     @property
     def is_incomplete(self) -> bool:
@@ -142,6 +145,8 @@ def _correct_means(
         agreement=decisions.agreement(),
         seconds_a_label=seconds,
         corrected=corrected,
+        are_of_baseline=not own,
+        open_disputes=len(set(decisions.disputed) - decisions.adjudications.keys()),
     )
 
 

@@ -116,14 +116,14 @@ class BuiltIn:
     formula: Formula | None = field(default=None, compare=False)
 
 
-_INTERFACE = {"name", "version", "required_fields", "about"}
+_INTERFACE = {"name", "version", "required_fields", "about", "criterion_sha256"}
 
 
 def get_options(metric: object) -> Mapping[str, PlainValue]:
     """Return all options of a metric with their values.
 
-    The options of another package's metric are its public attributes that are texts, numbers,
-    booleans, or tuples and frozen sets of these. A module has none.
+    The options of another package's metric are its attributes, without `_` at the start, that are
+    texts, numbers, booleans, or tuples and frozen sets of these. A module has none.
     """
     if isinstance(metric, BuiltIn):
         return metric.options

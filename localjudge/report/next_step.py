@@ -35,20 +35,19 @@ def _label(run: RunRecord, labels: RunLabels | None) -> str | None:
             return None
         return call("label", directory)
     means = labels.corrected.values()
-    missing = [mean.needed for mean in means if mean.counts and mean.needed]
+    missing = [mean.needed for mean in means if mean.own_labels and mean.needed]
     answered = labels.statements + labels.unsure
     is_begun = answered < _FIRST_DRAWING and any(mean.until_next_look for mean in means)
     is_enough = not is_begun and (not missing or any(mean.ci95 for mean in means))
-    is_disputed = labels.agreement is not None and labels.agreement.unsettled > 0
-    if any(mean.unsettled for mean in means) or (is_enough and is_disputed):
-        return call("label", directory, disputed=True)
-    if is_enough:
-        return None
     more: dict[str, Any] = {}
     corrected = {name: mean for name, mean in labels.corrected.items() if mean.remark != NO_SHARE}
-    labelled_for = [name for name, mean in corrected.items() if mean.counts]
+    labelled_for = [name for name, mean in corrected.items() if mean.own_labels]
     if labelled_for and len(labelled_for) < len(corrected):
         more["metrics"] = labelled_for
+    if any(mean.unsettled for mean in means) or (is_enough and labels.open_disputes):
+        return call("label", directory, disputed=True, **more)
+    if is_enough:
+        return None
     if answered >= _FIRST_DRAWING:
         more["sample"] = answered + max(missing)
     return call("label", directory, **more)

@@ -167,11 +167,11 @@ def _no_column(column: str, columns: Iterable[str]) -> InputError:
 def name_slice(value: str | None) -> str:
     """Return the value of a column by which a slice is named, `(none)` if it is empty.
 
-    The text "(none)" is in quotes.
+    The text "(none)", also in quotes, is in further quotes.
     """
     if value is None:
         return _NO_VALUE
-    if value == _NO_VALUE:
+    if value.strip('"') == _NO_VALUE:
         return f'"{value}"'
     return value
 

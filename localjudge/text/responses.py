@@ -80,7 +80,7 @@ _TAG = re.compile("|".join(_FORMS), re.IGNORECASE | re.DOTALL)
 _ENDED = re.compile(r"(?:^|[\n.!?…。！？।۔؟:>\"'”’)\]】`*_-])[\s\u200b\ufeff]*\Z")
 _PROCESS_START = re.compile(r"here is my thought process:", re.IGNORECASE)
 _LINE_ENDS = re.compile(r"[ \t]*(?:\n|\r|$)")
-_MAY_BEGIN_CODE = re.compile(r"[ \t]*[`~>]")
+_MAY_BEGIN_CODE = re.compile(r"[ \t\u200b]*(?:(?:[-*+]|\d+[.)])[ \t]+)*[`~>]")
 _BEFORE = 40
 
 

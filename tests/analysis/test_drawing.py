@@ -126,8 +126,9 @@ def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(
     }
     assert run["faithfulness"].corrected.ci95 is not None  # type: ignore[union-attr]
     recall = run["context_recall"].corrected
-    assert (recall.mean, recall.counts) == (None, None)  # type: ignore[union-attr]
-    # They were read in the answer, so they are none of the reference's, and withhold nothing.
+    assert (recall.mean, recall.labels) == (None, 0)  # type: ignore[union-attr]
+    assert "not drawn" in recall.remark  # type: ignore[union-attr,operator]
+    # They were drawn for another metric, so they withhold nothing.
     quoted = quote_mean(run.summary.metrics["context_recall"], recall)
     assert isinstance(quoted, Mean)
     assert quoted.basis == "judge"

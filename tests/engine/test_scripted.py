@@ -74,15 +74,25 @@ class Fixed:
 
 def fixed(probability: float) -> Callable[[VerdictRequest], float]:
     asked = []
+    count = 0
 
     def answer(request: VerdictRequest) -> float:
+        nonlocal count
+        count += 1
         asked.append(request)
         return probability
 
     return answer
 
 
-@pytest.mark.parametrize("make", [fixed, Fixed, lambda given: partial(halved, given)])
+def with_default(given: float) -> Callable[[VerdictRequest], float]:
+    def answer(_: VerdictRequest, probability: float = given, other: None = None) -> float:
+        return probability
+
+    return answer
+
+
+@pytest.mark.parametrize("make", [fixed, Fixed, with_default, lambda given: partial(halved, given)])
 def test_a_script_that_sees_another_number_is_another_script(make: Callable[[float], Any]) -> None:
     """The second engine took the answers of the first. What the script appends does not count."""
     first = ScriptedEngine(make(0.2))

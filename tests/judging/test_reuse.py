@@ -256,7 +256,7 @@ def test_another_file_of_the_same_name_is_not_replaced_by_stored_samples(tmp_pat
     old.parent.mkdir()
     old.write_text("".join(json.dumps(row) + "\n" for row in rows()))
     first = judged(tmp_path / "first", engine(), data=old)
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="omit the data file to score them"):
         judged(
             tmp_path / "second",
             engine(),

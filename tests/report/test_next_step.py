@@ -51,3 +51,13 @@ def test_disputes_are_settled_before_the_report(run: Run) -> None:
     assert next_line(run) == f"localjudge label {run.directory} --disputed"
     answer_all(draw_disputed(run))
     assert next_line(run) == f"localjudge report {run.directory}"
+
+
+def test_a_dispute_that_cannot_be_settled_is_asked_once(run: Run) -> None:
+    """The next step remained the same after "cannot tell"."""
+    answer_all(draw(run, "ann"))
+    first, *_ = stored_labels(run.directory)
+    append_labels(run.directory, [first.model_copy(update={"annotator": "bob", "human": 0})])
+    assert next_line(run).endswith("--disputed")
+    draw_disputed(run).answer("?")
+    assert next_line(run) == f"localjudge report {run.directory}"

@@ -70,7 +70,7 @@ CLAIMS = [
     "Ich kann diese Frage mit Ja beantworten.",
     "Dazu enthalten die Dokumente 2 Fristen und keine Ausnahme.",
     "Dazu enthalten die Dokumente eine Frist, aber keine Ausnahme.",
-    "The documents contain no limit, so the policy pays all.",
+    "The documents contain no limit.",
     "Leider zahlt die Versicherung nicht.",
     "Malheureusement, la police ne paie pas.",
     "Lamentablemente, la póliza no paga.",

@@ -503,6 +503,13 @@ def test_a_character_that_is_left_out_has_no_place_in_the_shown_text() -> None:
         response.offset_in_shown(3)
 
 
+def test_a_fence_behind_thinking_is_code() -> None:
+    """Also in a list. A tag in it is text."""
+    for mark in ("", "- ", "1. "):
+        text = f"<think>Plan.</think>{mark}{FENCE}\n<think>\n{FENCE}\nDone."
+        assert len(prepare(text).thinking) == 1
+
+
 @pytest.mark.parametrize(
     "unit",
     [
