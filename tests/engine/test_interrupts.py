@@ -1,11 +1,12 @@
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
-from localjudge.engine.llamacpp.model import delayed_interrupts, llama_cpp
-from tests.engine.conftest import ModelMaker, open_vocabulary_file
+from localjudge.engine.llamacpp.model import delayed_interrupts, llama_cpp, open_model
+from tests.engine.conftest import ModelMaker
 
 pytestmark = pytest.mark.engine
 
@@ -57,7 +58,7 @@ def test_a_signal_reaches_the_handler_of_the_host_after_the_block(number: signal
     assert order == ["block", "handler"]
 
 
-def test_an_interrupt_waits_until_a_vocabulary_is_loaded(
+def test_an_interrupt_waits_until_a_model_is_loaded(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = make_model("llama")
@@ -70,13 +71,13 @@ def test_an_interrupt_waits_until_a_vocabulary_is_loaded(
         return loaded[0]
 
     monkeypatch.setattr(llama_cpp, "llama_model_load_from_file", interrupted)
-    with pytest.raises(KeyboardInterrupt), open_vocabulary_file(file.path):
-        pass
+    with pytest.raises(KeyboardInterrupt):
+        open_model(file.path, gpu_layers=0)
     assert len(loaded) == 1
     llama_cpp.llama_model_free(loaded[0])
     monkeypatch.undo()
-    with open_vocabulary_file(file.path) as vocabulary:
-        assert vocabulary.size
+    with closing(open_model(file.path, gpu_layers=0)) as model:
+        assert model.vocabulary.size
 
 
 def test_other_threads_load_models_too() -> None:
