@@ -397,7 +397,7 @@ def test_undecidable_stopping_rules_are_refused_early(tmp_path: Path) -> None:
         ({"budget": "3m", "limit": 5}, "limit and budget cannot both be given"),
         ({"budget": "soon"}, "budget must be a time"),
         ({"budget": "0s"}, "budget must be a time"),
-        ({"width": 0.1}, "until='faithfulness>=0.8'"),
+        ({"width": 0.1}, "there is no option 'width'"),
     ):
         with pytest.raises(InputError) as raised:
             judge(tmp_path / "run", asked, **options)

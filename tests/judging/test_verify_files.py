@@ -139,5 +139,5 @@ def test_alterations_are_found_without_the_judge(
 def test_a_metric_that_is_not_installed_is_an_error(scripted_run: ScriptedRun) -> None:
     """It cannot be computed, but was not altered."""
     run = scripted_run("run", [{"response": "One."}], SCRIPT, metrics=[Halves()])
-    with pytest.raises(InputError, match="no metric is called 'halves'"):
+    with pytest.raises(InputError, match="the metric halves of the run is not installed"):
         alterations(run)
