@@ -263,7 +263,8 @@ def correct_mean(
     if first.counted:
         update |= _estimate_mean(units)
         pooled = _estimate_pooled(frame, labels.values(), matched)
-        update["pooled"] = pooled._replace(based_on=corrected.in_words)
+        words = labels_in_words(len(first.counted), len(first.labelled))
+        update["pooled"] = pooled._replace(based_on=words)
     elif corrected.counts:
         update["remark"] = NOT_DRAWN
     if not update.get("ci95"):

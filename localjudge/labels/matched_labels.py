@@ -17,12 +17,7 @@ from typing import Any, NamedTuple
 
 from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import (
-    Drawing,
-    DrawingName,
-    draw_again,
-    drawn_metrics,
-)
+from localjudge.labels.drawing import Drawing, DrawingName, draw_again, drawn_metrics
 from localjudge.labels.label_sheet import SheetLabel
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.units import (

@@ -40,9 +40,9 @@ def _label(run: RunRecord, labels: RunLabels | None) -> str | None:
     is_begun = answered < _FIRST_DRAWING and any(mean.until_next_look for mean in means)
     is_enough = not is_begun and (not missing or any(mean.ci95 for mean in means))
     more: dict[str, Any] = {}
-    corrected = {name: mean for name, mean in labels.corrected.items() if mean.remark != NO_SHARE}
-    labelled_for = [name for name, mean in corrected.items() if mean.own_labels]
-    if labelled_for and len(labelled_for) < len(corrected):
+    labelled_for = [name for name, mean in labels.corrected.items() if mean.own_labels]
+    has_others = any(not mean.own_labels and mean.remark != NO_SHARE for mean in means)
+    if labelled_for and has_others:
         more["metrics"] = labelled_for
     if any(mean.unsettled for mean in means) or (is_enough and labels.open_disputes):
         return call("label", directory, disputed=True, **more)

@@ -167,7 +167,7 @@ def _no_column(column: str, columns: Iterable[str]) -> InputError:
 def name_slice(value: str | None) -> str:
     """Return the value of a column by which a slice is named, `(none)` if it is empty.
 
-    The text "(none)", also in quotes, is in further quotes.
+    The text "(none)" itself gets quotes around it.
     """
     if value is None:
         return _NO_VALUE

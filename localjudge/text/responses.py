@@ -285,6 +285,7 @@ def thinking_ranges(text: str) -> list[Range]:
         before = text[max(0, match.start() - _BEFORE) : match.start()]
         if _ENDED.search(before) and not overlaps(code, *match.span()):
             ranges.append(Range(*match.span()))
+    last_mark = max(text.rfind("`"), text.rfind("~~~"))  # behind it there is no code
     number = _next_tag(text, tags, 0, code)
     while number is not None:
         tag = tags[number]
@@ -295,18 +296,23 @@ def thinking_ranges(text: str) -> list[Range]:
         else:  # a lone closing tag ends what is before it
             block = Range(0, tag.end())
         ranges.append(block)
-        # The rest is read as a text of its own. That changes nothing unless code began in the
-        # block, or could begin behind it.
-        if overlaps(code, block.end - 1, block.end) or _MAY_BEGIN_CODE.match(text, block.end):
-            code = [_moved(each, block.end) for each in code_ranges(text[block.end :])]
+        code = _code_behind(text, block.end, code, last_mark)
         while number < len(tags) and tags[number].start() < block.end:
             number += 1
         number = _next_tag(text, tags, number, code)
     return merged(ranges)
 
 
-def _moved(part: Range, by: int) -> Range:
-    return Range(part.start + by, part.end + by)
+def _code_behind(text: str, start: int, code: list[Range], last_mark: int) -> list[Range]:
+    """Return the code of the rest of a text, read as a text of its own.
+
+    It is the `code` of the whole unless some began before `start`, or could begin right there.
+    """
+    if start > last_mark:
+        return []
+    if not overlaps(code, start - 1, start) and not _MAY_BEGIN_CODE.match(text, start):
+        return code
+    return [Range(part.start + start, part.end + start) for part in code_ranges(text[start:])]
 
 
 def _closes(tag: re.Match[str]) -> bool:

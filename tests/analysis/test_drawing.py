@@ -124,7 +124,11 @@ def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(
         "context_recall": 0,
         "faithfulness": 12,
     }
-    assert run["faithfulness"].corrected.ci95 is not None  # type: ignore[union-attr]
+    faithfulness = run["faithfulness"].corrected
+    assert faithfulness is not None
+    assert faithfulness.ci95 is not None
+    assert faithfulness.pooled is not None
+    assert faithfulness.pooled.based_on == faithfulness.in_words
     recall = run["context_recall"].corrected
     assert (recall.mean, recall.labels) == (None, 0)  # type: ignore[union-attr]
     assert "not drawn" in recall.remark  # type: ignore[union-attr,operator]
