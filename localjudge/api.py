@@ -50,8 +50,8 @@ from localjudge.report.label_page import write_labelling
 from localjudge.report.shown_progress import progress_for
 from localjudge.report.terminal import as_html
 from localjudge.run import Output, Run, directory_for
-from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
+from localjudge.run_directory.measured_judges import Calibration
 from localjudge.run_directory.run_record import RunLike, as_run
 from localjudge.types import Language
 from localjudge.words import option_name

@@ -34,7 +34,7 @@ from localjudge.metrics.attribution import ATTRIBUTION_LABELS
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.relevancy import RELEVANCE_LABELS
 from localjudge.progress import Progress
-from localjudge.run_directory.calibration import Calibration, calibration_file, name_and_save
+from localjudge.run_directory.measured_judges import Calibration, calibration_file, name_and_save
 from localjudge.run_directory.result_rows import VerdictId
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.types import Context, Label, Sample

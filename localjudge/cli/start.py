@@ -58,8 +58,8 @@ from localjudge.report.next_step import next_step, next_step_of_comparison
 from localjudge.report.quoted_metrics import quote_metrics, state_mean
 from localjudge.report.terminal import Table, number, put, show
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
-from localjudge.run_directory.examination import NOT_EXAMINED
 from localjudge.run_directory.label_rows import stored_labels
+from localjudge.run_directory.measured_judges import NOT_EXAMINED
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.interval import NoMean
 from localjudge.words import numbered, option, option_name, printable

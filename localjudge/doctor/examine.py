@@ -56,9 +56,9 @@ from localjudge.judging.settings import RunSettings, checked
 from localjudge.metrics import catalog
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
-from localjudge.run_directory.examination import Examination, remember_examination
 from localjudge.run_directory.identity import EngineIdentity, JudgeIdentity, PromptsIdentity
 from localjudge.run_directory.jury import combine
+from localjudge.run_directory.measured_judges import Examination, remember_examination
 from localjudge.types import ONE_HALF, Answer, Combination, Task, Use
 
 _CHECKS_OF_JUDGE = (

@@ -49,7 +49,7 @@ from localjudge.labels.judge_figures import (
     format_interval,
     recommendation,
 )
-from localjudge.run_directory.examination import name_task
+from localjudge.run_directory.measured_judges import name_task
 from localjudge.stats import agreement
 from localjudge.stats.interval import LabelledScores, Mean, mean_interval, statistic_intervals
 from localjudge.types import ONE_HALF, Answer, Attribution, Label, Task, Use

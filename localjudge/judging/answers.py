@@ -30,10 +30,10 @@ from localjudge.run_directory.differences import (
     updates,
 )
 from localjudge.run_directory.directory import STORE
-from localjudge.run_directory.environment import all_versions
 from localjudge.run_directory.files import read_manifest
 from localjudge.run_directory.identity import JudgeIdentity
 from localjudge.run_directory.jury import combine
+from localjudge.run_directory.manifest import all_versions
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.store_reader import (
     AskedUnit,

@@ -40,11 +40,10 @@ from localjudge.run_directory.directory import (
     refuse_unusable,
     remove_file,
 )
-from localjudge.run_directory.environment import Session, all_versions, host
 from localjudge.run_directory.files import ResultFiles, read_manifest, rows_so_far, write_manifest
 from localjudge.run_directory.identity import JudgeIdentity, signature
 from localjudge.run_directory.label_rows import label_file
-from localjudge.run_directory.manifest import Manifest
+from localjudge.run_directory.manifest import Manifest, Session, all_versions, host
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import has_one_order
 from localjudge.run_directory.store import Store

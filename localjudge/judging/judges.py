@@ -31,6 +31,7 @@ from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question, list_tasks
 from localjudge.progress import Progress
 from localjudge.run_directory.differences import format_differences
+from localjudge.run_directory.directory import canonical_sha256
 from localjudge.run_directory.identity import (
     UNPROVED,
     EngineIdentity,
@@ -39,7 +40,6 @@ from localjudge.run_directory.identity import (
     is_asked_as_registered,
 )
 from localjudge.run_directory.jury import KINDS, SMALLEST_SCALE, compute_scale
-from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import NO_MODEL, Answer, Attribution, ChatEnds, JudgeCard, ScaleKind, Task
 from localjudge.words import numbered, option, roughly
 

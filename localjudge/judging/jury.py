@@ -38,6 +38,7 @@ from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import is_judged, list_tasks
 from localjudge.progress import Progress
+from localjudge.run_directory.directory import canonical_sha256
 from localjudge.run_directory.identity import (
     JudgeIdentity,
     JuryMember,
@@ -45,7 +46,6 @@ from localjudge.run_directory.identity import (
     find_registered_jury,
 )
 from localjudge.run_directory.jury import KINDS, combine_by_scales
-from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import Combination, JudgeCard, ScaleKind, VerdictRule
 from localjudge.words import option
 

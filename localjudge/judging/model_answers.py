@@ -22,9 +22,8 @@ from localjudge.judging.jury import Jury
 from localjudge.judging.plan import Plan
 from localjudge.judging.questions import TaskRef, Wording, distinct
 from localjudge.progress import Progress
-from localjudge.run_directory.request_keys import KeyedRequest
 from localjudge.run_directory.store import Store
-from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
+from localjudge.run_directory.store_reader import AskedUnit, AskedWindow, KeyedRequest
 from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRequest
 
 

@@ -26,10 +26,9 @@ from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress
-from localjudge.run_directory.environment import IndexLevel
+from localjudge.run_directory.directory import canonical_sha256
 from localjudge.run_directory.identity import DataIdentity, JudgeIdentity
-from localjudge.run_directory.manifest import Sampling
-from localjudge.run_directory.request_keys import canonical_sha256
+from localjudge.run_directory.manifest import IndexLevel, Sampling
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import Totals
 from localjudge.text.folding import clean

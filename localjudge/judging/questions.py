@@ -16,8 +16,7 @@ from localjudge.evidence.nearest import shared_finders, show_nearest
 from localjudge.judge.windows import Windows
 from localjudge.judging.judges import SingleJudge
 from localjudge.metrics import Sentences
-from localjudge.run_directory.request_keys import KeyedRequest, RequestKeys
-from localjudge.run_directory.store_reader import AskedUnit
+from localjudge.run_directory.store_reader import AskedUnit, KeyedRequest, RequestKeys
 from localjudge.types import NoAnswer, Task, Verdict, VerdictRequest
 
 _DIGEST_BYTES = 16

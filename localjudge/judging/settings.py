@@ -25,8 +25,8 @@ from localjudge.judge.profile_choice import (
 from localjudge.judge.wording import Reasons, require_reasons
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.metric import Metric
-from localjudge.run_directory.calibration import Calibration, CalibrationLike
-from localjudge.run_directory.environment import SettingsOfResults
+from localjudge.run_directory.manifest import SettingsOfResults
+from localjudge.run_directory.measured_judges import Calibration, CalibrationLike
 from localjudge.run_directory.run_record import RunLike, RunRecord
 from localjudge.text import Segmenter
 from localjudge.text.languages import read_abbreviations

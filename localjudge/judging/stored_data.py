@@ -35,11 +35,11 @@ from localjudge.judging.settings import (
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
-from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.differences import format_differences, other_differences
 from localjudge.run_directory.directory import MANIFEST, STORE, excerpt, validated
 from localjudge.run_directory.identity import DataIdentity
 from localjudge.run_directory.manifest import Manifest
+from localjudge.run_directory.measured_judges import Calibration
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.store_reader import stored_rows
 from localjudge.types import Sample

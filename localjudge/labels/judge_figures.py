@@ -36,7 +36,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from localjudge.errors import DataError
-from localjudge.run_directory.calibration import Calibration, Figure, LabelSavings
+from localjudge.run_directory.measured_judges import Calibration, Figure, LabelSavings
 from localjudge.stats import agreement
 from localjudge.stats.corrected import STRATA, strata_by_score
 from localjudge.stats.interval import (

@@ -24,14 +24,14 @@ from localjudge.labels.units import (
 )
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
-from localjudge.run_directory.calibration import LabelSavings
+from localjudge.run_directory.directory import canonical_sha256
 from localjudge.run_directory.label_rows import (
     LABELS,
     DrawnStatement,
     LabelRow,
     stored_labels,
 )
-from localjudge.run_directory.request_keys import canonical_sha256
+from localjudge.run_directory.measured_judges import LabelSavings
 from localjudge.run_directory.result_rows import VerdictId
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Label

@@ -43,9 +43,9 @@ from localjudge.report.quoted_metrics import (
     select_findings,
 )
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE, file_sha256, now
-from localjudge.run_directory.examination import find_examination
 from localjudge.run_directory.files import VERIFICATION, LastVerification, last_verification
 from localjudge.run_directory.label_rows import LABELS, label_file
+from localjudge.run_directory.measured_judges import find_examination
 from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import name_slice

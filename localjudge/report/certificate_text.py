@@ -13,11 +13,11 @@ from localjudge.labels.decisions import Agreement
 from localjudge.labels.labelled_units import SMALLEST_SHOWN, EvidenceUse, LabelCounts
 from localjudge.labels.run_labels import RunLabels
 from localjudge.report.messages import Messages
-from localjudge.run_directory.environment import Origin
-from localjudge.run_directory.examination import Examination, name_task
 from localjudge.run_directory.files import VerifiedLabels
 from localjudge.run_directory.identity import UNPROVED
 from localjudge.run_directory.label_rows import LABELS, LabelRow
+from localjudge.run_directory.manifest import Origin
+from localjudge.run_directory.measured_judges import Examination, name_task
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.interval import Limits
 from localjudge.types import USES, JudgeCard

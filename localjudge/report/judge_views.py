@@ -10,8 +10,7 @@ from localjudge.doctor.checks import ADMISSION, CheckResult, Diagnosis
 from localjudge.doctor.inventory import Inventory, ListedJury, ListedModel
 from localjudge.labels.judge_figures import recommendation
 from localjudge.report.terminal import Table, number, safe_text
-from localjudge.run_directory.calibration import Calibration, Figure, LabelsUsed
-from localjudge.run_directory.examination import name_task
+from localjudge.run_directory.measured_judges import Calibration, Figure, LabelsUsed, name_task
 from localjudge.types import readable
 from localjudge.words import numbered, printable
 

@@ -16,7 +16,7 @@ from localjudge.metrics.catalog import get_question
 from localjudge.metrics.metric import nothing_retrieved
 from localjudge.report.label_views import label_lines
 from localjudge.report.terminal import number
-from localjudge.run_directory.examination import find_examination
+from localjudge.run_directory.measured_judges import find_examination
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.text.claims import WITHOUT_CLAIM, is_bare_answer

@@ -1,7 +1,7 @@
 """What a run leaves in its directory: files, a store, and what they mean.
 
     schema of a file                  file                  reads or writes it
-    manifest, identity, environment   manifest.json         files
+    manifest, identity                manifest.json         files
     summary                           summary.json          files
     files                             verification.json     files
     result_rows                       scores.jsonl,         files (writes), run_record
@@ -10,8 +10,7 @@
     label_rows                        labels.jsonl          label_rows
     store                             run.sqlite            store (writes), store_reader
     comparison_directory              comparison.json, beside two runs
-    calibration                       in LOCALJUDGE_HOME    calibration
-    examination                       in LOCALJUDGE_HOME    examination
+    measured_judges                   in LOCALJUDGE_HOME    measured_judges
 
 `directory` reads any file as untrusted input, and locks the directory to write in it. Other
 modules compute: `result_rows` and `summary` between judging and files, `jury`, `differences` of

@@ -14,7 +14,7 @@ import logging
 import math
 import os
 import stat
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -50,6 +50,7 @@ _PART = ".part"
 _SHOWN = 200
 _POLL_SECONDS = 0.01
 _PATIENCE_SECONDS = 1
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _log = logging.getLogger(__name__)
 _Model = TypeVar("_Model", bound=BaseModel)
 _Row = TypeVar("_Row")
@@ -86,6 +87,11 @@ def file_sha256(path: Path) -> str:
     """Return the sha256 of a regular file. Raises RunDirectoryError if it cannot be read."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:
+    """Return the sha256 (hexadecimal) of JSON values, independent of key order."""
+    return hashlib.sha256(_CANONICAL.encode(value).encode()).hexdigest()
 
 
 def refuse_irregular(path: Path) -> None:

@@ -27,8 +27,8 @@ from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import Metric, get_options
 from localjudge.resources import package_version
+from localjudge.run_directory.directory import canonical_sha256
 from localjudge.run_directory.jury import NO_DECISIONS, jury_card
-from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import NO_MODEL, Combination, JudgeCard, Record, VerdictRule
 
 UNPROVED = "bytes not proved"

@@ -23,8 +23,6 @@ from localjudge.run_directory.directory import (
     part_path,
     placed_rows,
 )
-from localjudge.run_directory.environment import Origin
-from localjudge.run_directory.examination import with_examination
 from localjudge.run_directory.files import (
     RowsSoFar,
     check_files,
@@ -32,7 +30,8 @@ from localjudge.run_directory.files import (
     read_summary,
     rows_so_far,
 )
-from localjudge.run_directory.manifest import Manifest, Sampling
+from localjudge.run_directory.manifest import Manifest, Origin, Sampling
+from localjudge.run_directory.measured_judges import with_examination
 from localjudge.run_directory.result_rows import (
     EVIDENCE,
     EVIDENCE_ROWS,

@@ -18,13 +18,13 @@ from pydantic import ValidationError
 from localjudge.dataset.samples import SampleRow
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.run_directory.directory import MAX_VALUE_BYTES, excerpt
-from localjudge.run_directory.request_keys import KeyedRequest
 from localjudge.run_directory.store_reader import (
     DAMAGED,
     PROMPT,
     VERSION,
     AskedUnit,
     AskedWindow,
+    KeyedRequest,
     check_version,
     guard,
     invalid_content,

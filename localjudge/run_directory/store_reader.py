@@ -4,9 +4,14 @@ A foreign file cannot run code (SQLite's documentation, "Defense Against The Dar
 rollback journal is refused, because a crafted one deletes a file of its choice.
 
 Every function with a path raises RunDirectoryError for an unreadable or foreign file.
-`localjudge.run_directory.store` has the tables, and writes them.
+`localjudge.run_directory.store` has the tables, and writes them. Each answer is stored once, by the
+key of its request:
+
+    node key       sha256 of its pieces: text, and whether it is trusted
+    request key    sha256 of (engine identity, keys of the nodes root first, shape of the answer)
 """
 
+import hashlib
 import os
 import sqlite3
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
@@ -25,14 +30,14 @@ from localjudge.run_directory.directory import (
     BY_HAND,
     MAX_BYTES,
     MAX_VALUE_BYTES,
+    canonical_sha256,
     decoded_object,
     excerpt,
     first_problem,
     refuse_irregular,
     too_much,
 )
-from localjudge.run_directory.request_keys import RequestKeys, canonical_sha256
-from localjudge.types import Answer, NoAnswer, Sample
+from localjudge.types import Answer, ClassifierReading, Grammar, NoAnswer, Sample, VerdictRequest
 
 VERSION = 1
 """Of the tables, stored as `user_version`."""
@@ -49,11 +54,47 @@ FROM request JOIN shape ON shape.id = shape ORDER BY request.id
 """
 """Key, answer shape, and node keys (as JSON) of each request."""
 _NAMED_AT_ONCE = 500
+_NODES_KEPT = 8_192
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """Exceptions of SQLite for a damaged file."""
 _RequestKey = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Value = TypeVar("_Value")
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
+
+
+class KeyedRequest(NamedTuple):
+    """A request with its key, its nodes' keys, and the shape of its answer as JSON."""
+
+    key: str
+    node_keys: tuple[str, ...]
+    shape: str
+    request: VerdictRequest
+
+
+class RequestKeys:
+    """Keys of the requests to one engine."""
+
+    def __init__(self, engine_identity: Mapping[str, Any]) -> None:
+        self._engine = canonical_sha256(engine_identity)
+        self._node = lru_cache(_NODES_KEPT)(lambda node: (canonical_sha256(node), node))
+        self._shapes: dict[tuple[Grammar, Grammar | None, ClassifierReading | None], str] = {}
+
+    @property
+    def shapes(self) -> Set[str]:
+        return set(self._shapes.values())
+
+    def keyed(self, request: VerdictRequest) -> KeyedRequest:
+        """Return the request with its keys, with equal nodes as one object."""
+        node_keys, nodes = zip(*map(self._node, request.path), strict=True)
+        kind = (request.grammar, request.explanation, request.reading)
+        if kind not in self._shapes:
+            self._shapes[kind] = request.shape
+        shape = self._shapes[kind]
+        key = self.make_key(node_keys, shape)
+        return KeyedRequest(key, node_keys, shape, request._replace(path=nodes))
+
+    def make_key(self, node_keys: Iterable[str], shape: str) -> str:
+        return _sha256("|".join((self._engine, *node_keys, _sha256(shape))))
 
 
 class AskedUnit(NamedTuple):
@@ -74,6 +115,10 @@ class AskedWindow(NamedTuple):
     number: int | None
     key: str
     answer: Answer | NoAnswer | None = None
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def select(

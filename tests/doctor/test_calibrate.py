@@ -11,7 +11,7 @@ import pytest
 
 import localjudge
 from localjudge import DataError, InputError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.run_directory.calibration import Calibration
+from localjudge.run_directory.measured_judges import Calibration
 
 PAIRS = 40
 

@@ -18,7 +18,7 @@ from localjudge.engine.protocol import EngineSettings
 from localjudge.judge.profile import load_grammar
 from localjudge.metrics import SampleError
 from localjudge.model_registry import ModelFile
-from localjudge.run_directory.request_keys import RequestKeys
+from localjudge.run_directory.store_reader import RequestKeys
 from localjudge.types import Answer, ClassifierReading, Grammar, NoAnswer, Piece, VerdictRequest
 from tests.conftest import PROFILES
 from tests.engine.classifiers import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import localjudge
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.run_directory.calibration import Calibration
+from localjudge.run_directory.measured_judges import Calibration
 
 ROWS: list[dict[str, Any]] = [
     {

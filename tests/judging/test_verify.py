@@ -14,7 +14,7 @@ import pytest
 import localjudge
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.progress import Progress
-from localjudge.run_directory.request_keys import RequestKeys
+from localjudge.run_directory.store_reader import RequestKeys
 from localjudge.types import VerdictRequest
 from tests.conftest import OneJudge, ScriptedRun
 

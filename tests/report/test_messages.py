@@ -19,7 +19,7 @@ from localjudge.report.certificate_text import (
     translate_labels,
 )
 from localjudge.report.messages import Messages
-from localjudge.run_directory.examination import Examination
+from localjudge.run_directory.measured_judges import Examination
 from localjudge.types import Language, Use
 
 REPORT = Path(localjudge.__file__).parent / "report"

@@ -10,7 +10,7 @@ from command_line import gate_file, printed, printed_summary
 
 import localjudge
 from localjudge import Run, ScriptedEngine, resources
-from localjudge.run_directory.examination import Examination, remember_examination
+from localjudge.run_directory.measured_judges import Examination, remember_examination
 from localjudge.types import Use
 
 ROWS = [

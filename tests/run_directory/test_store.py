@@ -13,9 +13,14 @@ import pytest
 
 from localjudge import OutOfResource, RunDirectoryError
 from localjudge.run_directory.directory import PartFile, locked_directory, write_file
-from localjudge.run_directory.request_keys import RequestKeys
 from localjudge.run_directory.store import Store
-from localjudge.run_directory.store_reader import AskedUnit, AskedWindow, reading, select_answers
+from localjudge.run_directory.store_reader import (
+    AskedUnit,
+    AskedWindow,
+    RequestKeys,
+    reading,
+    select_answers,
+)
 from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
 
 KEYS = RequestKeys({"engine": "test"})
