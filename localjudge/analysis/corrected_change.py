@@ -34,8 +34,7 @@ from localjudge.stats.corrected import (
     covering,
     prediction_powered,
 )
-from localjudge.stats.distributions import CONFIDENCE
-from localjudge.stats.interval import Mean
+from localjudge.stats.interval import CONFIDENCE, Mean
 from localjudge.stats.paired import paired_difference
 from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.words import call, numbered

@@ -23,7 +23,7 @@ from localjudge.evidence.finder import ENGLISH
 from localjudge.evidence.nearest import Finders, show_nearest
 from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Progress
-from localjudge.stats.distributions import binomial_cdf
+from localjudge.stats.interval import binomial_cdf
 from localjudge.text import Segmenter
 from localjudge.types import (
     ONE_HALF,

@@ -51,7 +51,8 @@ from localjudge.labels.judge_figures import (
 )
 from localjudge.run_directory.measured_judges import name_task
 from localjudge.stats import agreement
-from localjudge.stats.interval import LabelledScores, Mean, mean_interval, statistic_intervals
+from localjudge.stats.agreement import LabelledScores, statistic_intervals
+from localjudge.stats.interval import Mean, mean_interval
 from localjudge.types import ONE_HALF, Answer, Attribution, Label, Task, Use
 from localjudge.words import numbered
 

@@ -32,8 +32,7 @@ from localjudge.judging.stopping import AimStatus, Stopping
 from localjudge.progress import count_with_progress
 from localjudge.run_directory.directory import STORE, refuse_unusable
 from localjudge.run_directory.measured_judges import with_examination
-from localjudge.stats.distributions import ratio_interval
-from localjudge.stats.interval import Limits
+from localjudge.stats.interval import Limits, ratio_interval
 from localjudge.types import JudgeCard, Record, VerdictRequest
 
 _MAX_SECONDS = 30.0

@@ -16,8 +16,7 @@ import numpy as np
 
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import JudgedUnits, drawing_sizes
-from localjudge.stats.distributions import CONFIDENCE
-from localjudge.stats.interval import Floats
+from localjudge.stats.interval import CONFIDENCE, Floats
 from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS
 
 _POWER = 0.8

@@ -31,7 +31,8 @@ from localjudge.run_directory.measured_judges import Calibration, LabelSavings, 
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats import stacking
-from localjudge.stats.interval import Floats, LabelledScores
+from localjudge.stats.agreement import LabelledScores
+from localjudge.stats.interval import Floats
 from localjudge.types import Combination, Label
 from localjudge.words import numbered, signed_difference
 

@@ -38,15 +38,9 @@ import numpy as np
 from localjudge.errors import DataError
 from localjudge.run_directory.measured_judges import Calibration, Figure, LabelSavings
 from localjudge.stats import agreement
+from localjudge.stats.agreement import LabelledScores, Statistic, statistic_intervals
 from localjudge.stats.corrected import STRATA, strata_by_score
-from localjudge.stats.interval import (
-    Floats,
-    Indices,
-    LabelledScores,
-    Mean,
-    Statistic,
-    statistic_intervals,
-)
+from localjudge.stats.interval import Floats, Indices, Mean
 from localjudge.stats.stacking import best_threshold, held_out_decisions
 from localjudge.types import ONE_HALF, USES, Use
 from localjudge.words import three_digits

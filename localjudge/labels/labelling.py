@@ -44,7 +44,7 @@ from localjudge.run_directory.label_rows import (
     stored_labels,
 )
 from localjudge.stats.corrected import MIN_CLUSTERS
-from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
+from localjudge.stats.interval import CONFIDENCE, two_sided_quantile
 from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS, look_at
 from localjudge.types import Label
 from localjudge.words import numbered, option, option_name

@@ -1,4 +1,4 @@
-"""Agreement of a judge with human labels: ranking, decisions and probabilities.
+"""Agreement of a judge with human labels: ranking, decisions and probabilities, with intervals.
 
 Most statistics take human `labels` (n,) of 0 and 1, `scores` (probabilities of 1) or `decisions`
 (n,), and `weights` (n,), by default 1, or (m, n) for m weightings of the same rows. Their results
@@ -8,14 +8,25 @@ rows does not matter.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from localjudge.errors import DataError
-from localjudge.stats.interval import Floats, Indices, LabelledScores
+from localjudge.stats.interval import (
+    CONFIDENCE,
+    SEED,
+    Floats,
+    Indices,
+    Mean,
+    cluster_numbers,
+    gamma_weights,
+    quantile,
+)
 
+_RESAMPLES = 2_000
 _BINS = 10
 _MIN_BIN_SIZE = 10
 # Distance of probabilities from 0 and 1, which have no logit. float32 resolves no smaller one.
@@ -23,6 +34,27 @@ _MIN_PROBABILITY = 1e-6
 _STEPS = 100
 _MIN_STEP = 1e-10
 _OTHER_LABELS = "add rows with the other label"
+
+
+class LabelledScores(NamedTuple):
+    """Human labels (n,) of 0 or 1, scores, weights (1 / inclusion probability) and clusters."""
+
+    labels: ArrayLike
+    scores: ArrayLike
+    weights: ArrayLike | None = None
+    clusters: ArrayLike | None = None
+
+    def arrays(self) -> tuple[Floats, Floats, Floats]:
+        labels = np.asarray(self.labels, dtype=np.float64)
+        scores = np.asarray(self.scores, dtype=np.float64)
+        weights = np.ones(labels.shape)
+        if self.weights is not None:
+            weights = np.asarray(self.weights, dtype=np.float64)
+        return labels, scores, weights
+
+
+Statistic = Callable[[Floats, Floats, Floats], Floats]
+"""Receives labels (n,), scores (n,) or (n, k), and weights (m, n). Returns numbers (m,)."""
 
 
 def roc_auc(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
@@ -175,6 +207,78 @@ def calibration_slope(
     [unweighted] = _logistic_lines(columns, y_true, np.ones((1, len(logits))), np.zeros(2))
     slopes: Floats = _logistic_lines(columns, y_true, weightings, unweighted)[:, 0]
     return slopes.reshape(weight.shape[:-1])
+
+
+def statistic_intervals(
+    statistics: Mapping[str, Statistic], rows: LabelledScores
+) -> dict[str, Mean]:
+    """Return percentile intervals of several statistics of the same rows, on the same resamples.
+
+    Bayesian bootstrap with percentile limits (B. Efron and R. J. Tibshirani (1993), An Introduction
+    to the Bootstrap, chapter 13), suitable from tens of clusters; the limits of one cluster are
+    infinite. Raises ValueError for no rows, unequal lengths or a wrong result shape, and the errors
+    of the statistics.
+    """
+    labels, scores, weights = rows.arrays()
+    is_flat = labels.ndim == 1 and len(labels) > 0
+    if not is_flat or scores.shape[:1] != labels.shape or scores.ndim not in (1, 2):
+        raise ValueError(f"labels and scores have shapes {labels.shape} and {scores.shape}")
+    groups = canonical_groups([labels, *np.atleast_2d(scores.T), weights], rows.clusters)
+    order = np.concatenate(groups)
+    ordered = LabelledScores(labels[order], scores[order], weights[order])
+    sizes = [len(members) for members in groups]
+    draws = _resample(statistics, ordered, sizes)
+    intervals = {}
+    for name, statistic in statistics.items():
+        mean = float(statistic(labels[order], scores[order], weights[order][None])[0])
+        intervals[name] = _percentile_interval(mean, draws[name], len(order), len(groups))
+    return intervals
+
+
+def canonical_groups(columns: Sequence[Floats], clusters: ArrayLike | None) -> list[Indices]:
+    """Return the row indices of each cluster (by default each row), ordered by their content."""
+    ranks = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].reshape(-1)
+    numbers = np.arange(len(ranks))
+    if clusters is not None:
+        numbers = cluster_numbers(clusters, len(ranks))
+    order = np.lexsort((ranks, numbers))
+    members = np.split(order, np.cumsum(np.bincount(numbers))[:-1])
+    return sorted(members, key=lambda rows: tuple(ranks[rows]))
+
+
+def _resample(
+    statistics: Mapping[str, Statistic],
+    rows: LabelledScores,
+    sizes: Sequence[int],
+) -> dict[str, Floats]:
+    """Return the values of each statistic on all resamples.
+
+    In `rows`, the clusters follow each other, with these sizes.
+    """
+    labels, scores, row_weights = rows.arrays()
+    cluster_of_row = np.repeat(np.arange(len(sizes)), sizes)
+    blocks: dict[str, list[Floats]] = {name: [] for name in statistics}
+    shapes = np.ones(len(sizes))
+    for draws in gamma_weights(shapes, _RESAMPLES, SEED, spread=len(labels)):
+        weights = np.take(draws, cluster_of_row, axis=-1) * row_weights
+        for name, statistic in statistics.items():
+            numbers = statistic(labels, scores, weights)
+            if np.shape(numbers) != weights.shape[:1]:
+                shape = np.shape(numbers)
+                raise ValueError(f"the statistic gave shape {shape} for weights {weights.shape}")
+            blocks[name].append(numbers)
+    return {name: np.concatenate(numbers) for name, numbers in blocks.items()}
+
+
+def _percentile_interval(mean: float, draws: Floats, rows: int, clusters: int) -> Mean:
+    if clusters == 1 < rows:
+        return Mean(mean, None, "one cluster", rows, clusters, range=(-np.inf, np.inf))
+    method = "bootstrap"
+    if clusters < rows:
+        method = "clustered bootstrap"
+    tail = (1 - CONFIDENCE) / 2
+    limits = (quantile(draws, tail), quantile(draws, 1 - tail))
+    return Mean(mean, limits, method, rows, clusters)
 
 
 def _checked_rows(

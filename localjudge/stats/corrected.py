@@ -28,8 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from localjudge.errors import DataError
-from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
-from localjudge.stats.interval import Flags, Floats, Indices, Mean
+from localjudge.stats.interval import CONFIDENCE, Flags, Floats, Indices, Mean, two_sided_quantile
 from localjudge.types import sigmoid
 
 STRATA = 5

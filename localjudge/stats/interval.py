@@ -1,4 +1,4 @@
-"""Confidence intervals for a mean or another statistic, over samples drawn from the same source.
+"""Confidence intervals for a mean or a share, over samples drawn from the same source.
 
 A plain percentile bootstrap is too narrow: ten samples that all score 1 give [1, 1]. Here every
 resample, with exponential weights w (Bayesian bootstrap), contains one unseen sample of weight w_0:
@@ -11,34 +11,35 @@ cluster names and block size do not change any number. docs/statistics.md explai
 coverage. Sources: N. Gaffke (2005), Mathematical Methods of Statistics 14, 451-467; E.
 Learned-Miller and P. S. Thomas (2019), arXiv:1905.06208; D. B. Rubin (1981), Annals of Statistics
 9, 130-134.
+
+The binomial distribution and Student's t are here, too, without SciPy.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
+from functools import cache
+from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
-from localjudge.stats.distributions import (
-    CONFIDENCE,
-    clopper_pearson,
-    tail_probability,
-)
-
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+CONFIDENCE = 0.95
+_TAIL = (1 - CONFIDENCE) / 2
 SEED = 0
 RESAMPLES = 10_000
-STATISTIC_RESAMPLES = 2_000
 DISTINCT = 4_096  # values or clusters that are not binned
 _STEP_BITS = 10
 _PART_BITS = 32  # shares of a step are integers, so that sums are exact
 _BLOCK = 2**20
+_NEARLY_NORMAL = 10_000  # degrees of freedom
+_LARGEST_T = 1e6
 Basis = Literal["judge", "labels", "too few labels"]
 Limits = tuple[float, float] | None
 """Both ends of an interval, None without one."""
@@ -104,14 +105,7 @@ def mean_interval(
     """
     scores = checked_values(values)
     draws = group_draws(scores, clusters)
-    return _interval(
-        draws,
-        exact_mean(scores),
-        len(scores),
-        resamples,
-        seed,
-        tail_probability(confidence),
-    )
+    return _interval(draws, exact_mean(scores), len(scores), resamples, seed, confidence)
 
 
 def share_interval(
@@ -129,61 +123,7 @@ def share_interval(
     sizes = np.bincount(clusters, weights=units).astype(np.float64)
     total = int(units.sum())
     share = int(ones.sum()) / total
-    return _interval(
-        _distinct(sums, sizes),
-        share,
-        total,
-        RESAMPLES,
-        SEED,
-        tail_probability(confidence),
-    )
-
-
-class LabelledScores(NamedTuple):
-    """Human labels (n,) of 0 or 1, scores, weights (1 / inclusion probability) and clusters."""
-
-    labels: ArrayLike
-    scores: ArrayLike
-    weights: ArrayLike | None = None
-    clusters: ArrayLike | None = None
-
-    def arrays(self) -> tuple[Floats, Floats, Floats]:
-        labels = np.asarray(self.labels, dtype=np.float64)
-        scores = np.asarray(self.scores, dtype=np.float64)
-        weights = np.ones(labels.shape)
-        if self.weights is not None:
-            weights = np.asarray(self.weights, dtype=np.float64)
-        return labels, scores, weights
-
-
-Statistic = Callable[[Floats, Floats, Floats], Floats]
-"""Receives labels (n,), scores (n,) or (n, k), and weights (m, n). Returns numbers (m,)."""
-
-
-def statistic_intervals(
-    statistics: Mapping[str, Statistic], rows: LabelledScores
-) -> dict[str, Mean]:
-    """Return percentile intervals of several statistics of the same rows, on the same resamples.
-
-    Bayesian bootstrap with percentile limits (B. Efron and R. J. Tibshirani (1993), An Introduction
-    to the Bootstrap, chapter 13), suitable from tens of clusters; the limits of one cluster are
-    infinite. Raises ValueError for no rows, unequal lengths or a wrong result shape, and the errors
-    of the statistics.
-    """
-    labels, scores, weights = rows.arrays()
-    is_flat = labels.ndim == 1 and len(labels) > 0
-    if not is_flat or scores.shape[:1] != labels.shape or scores.ndim not in (1, 2):
-        raise ValueError(f"labels and scores have shapes {labels.shape} and {scores.shape}")
-    groups = canonical_groups([labels, *np.atleast_2d(scores.T), weights], rows.clusters)
-    order = np.concatenate(groups)
-    ordered = LabelledScores(labels[order], scores[order], weights[order])
-    sizes = [len(members) for members in groups]
-    draws = _resample(statistics, ordered, sizes)
-    intervals = {}
-    for name, statistic in statistics.items():
-        mean = float(statistic(labels[order], scores[order], weights[order][None])[0])
-        intervals[name] = _percentile_interval(mean, draws[name], len(order), len(groups))
-    return intervals
+    return _interval(_distinct(sums, sizes), share, total, RESAMPLES, SEED, confidence)
 
 
 def mean_bounds(values: ArrayLike, failed: int) -> tuple[float, float]:
@@ -283,25 +223,15 @@ def cluster_numbers(clusters: ArrayLike, rows: int) -> Indices:
     return np.unique(names, return_inverse=True)[1]
 
 
-def canonical_groups(columns: Sequence[Floats], clusters: ArrayLike | None) -> list[Indices]:
-    """Return the row indices of each cluster (by default each row), ordered by their content."""
-    ranks = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].reshape(-1)
-    numbers = np.arange(len(ranks))
-    if clusters is not None:
-        numbers = cluster_numbers(clusters, len(ranks))
-    order = np.lexsort((ranks, numbers))
-    members = np.split(order, np.cumsum(np.bincount(numbers))[:-1])
-    return sorted(members, key=lambda rows: tuple(ranks[rows]))
-
-
 def _interval(
     draws: Draws,
     mean: float,
     rows: int,
     resamples: int,
     seed: int,
-    tail: float,
+    confidence: float,
 ) -> Mean:
+    tail = (1 - confidence) / 2
     if draws.single and np.isin(draws.sums, (0.0, 1.0)).all():
         ones = int(draws.counts[draws.sums == 1].sum())
         low, high = clopper_pearson(ones, draws.clusters, tail)
@@ -356,36 +286,99 @@ def _distinct(sums: Floats, sizes: Floats) -> Draws:
     return Draws(draw_sums, draw_sizes, draw_counts, len(sums))
 
 
-def _resample(
-    statistics: Mapping[str, Statistic],
-    rows: LabelledScores,
-    sizes: Sequence[int],
-) -> dict[str, Floats]:
-    """Return the values of each statistic on all resamples.
+def clopper_pearson(successes: int, trials: int, tail: float = _TAIL) -> tuple[float, float]:
+    """Return the exact limits of a proportion.
 
-    In `rows`, the clusters follow each other, with these sizes.
+        P(X >= successes | low) = P(X <= successes | high) = tail
+
+    Source: C. J. Clopper and E. S. Pearson (1934), Biometrika 26, 404-413.
     """
-    labels, scores, row_weights = rows.arrays()
-    cluster_of_row = np.repeat(np.arange(len(sizes)), sizes)
-    blocks: dict[str, list[Floats]] = {name: [] for name in statistics}
-    shapes = np.ones(len(sizes))
-    for draws in gamma_weights(shapes, STATISTIC_RESAMPLES, SEED, spread=len(labels)):
-        weights = np.take(draws, cluster_of_row, axis=-1) * row_weights
-        for name, statistic in statistics.items():
-            numbers = statistic(labels, scores, weights)
-            if np.shape(numbers) != weights.shape[:1]:
-                shape = np.shape(numbers)
-                raise ValueError(f"the statistic gave shape {shape} for weights {weights.shape}")
-            blocks[name].append(numbers)
-    return {name: np.concatenate(numbers) for name, numbers in blocks.items()}
+    low = 0.0
+    high = 1.0
+    if successes > 0:
+        # P(X >= k | p) = P(Y <= n - k | 1 - p): the small tail is summed, not subtracted from 1.
+        at_least = binomial_cdf(trials - successes, trials)
+        low = _root(lambda p: at_least(1 - p) - tail)
+    if successes < trials:
+        at_most = binomial_cdf(successes, trials)
+        high = _root(lambda p: tail - at_most(p))
+    return low, high
 
 
-def _percentile_interval(mean: float, draws: Floats, rows: int, clusters: int) -> Mean:
-    if clusters == 1 < rows:
-        return Mean(mean, None, "one cluster", rows, clusters, range=(-np.inf, np.inf))
-    method = "bootstrap"
-    if clusters < rows:
-        method = "clustered bootstrap"
-    tail = tail_probability(CONFIDENCE)
-    limits = (quantile(draws, tail), quantile(draws, 1 - tail))
-    return Mean(mean, limits, method, rows, clusters)
+def ratio_interval(numerators: ArrayLike, denominators: ArrayLike) -> tuple[float, float | None]:
+    """Return the ratio of the sums of (n,) pairs, and half the width of its t interval (None for
+    one pair).
+
+    Source: W. G. Cochran (1977), Sampling Techniques, 3rd edition, section 6.4.
+    """
+    parts = np.asarray(numerators, dtype=np.float64)
+    sizes = np.asarray(denominators, dtype=np.float64)
+    pairs = len(parts)
+    total = max(1.0, float(sizes.sum()))
+    ratio = float(parts.sum()) / total
+    if pairs == 1:
+        return ratio, None
+    deviations = parts - ratio * sizes
+    error = math.sqrt(float(deviations @ deviations) * pairs / (pairs - 1)) / total
+    return ratio, two_sided_quantile(CONFIDENCE, pairs - 1) * error
+
+
+def binomial_cdf(successes: int, trials: int) -> Callable[[float], float]:
+    """Return P(X <= successes) for X ~ Binomial(trials, p) as a function of p in (0, 1), exact in
+    the far tail.
+    """
+    if successes >= trials:
+        return lambda _: 1.0
+    counts = np.arange(successes + 1)
+    log_factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, trials + 1)))))
+    log_choose = log_factorial[trials] - log_factorial[counts] - log_factorial[trials - counts]
+
+    def cdf(probability: float) -> float:
+        log_success = math.log(probability)
+        log_failure = math.log1p(-probability)
+        log_terms = log_choose + counts * log_success + (trials - counts) * log_failure
+        return min(1.0, float(np.exp(log_terms).sum()))
+
+    return cdf
+
+
+@cache
+def two_sided_quantile(confidence: float, dof: int) -> float:
+    """Return t with P(|T| <= t) = confidence, by the normal distribution if `dof` is 10,000 or
+    more.
+    """
+    if dof >= _NEARLY_NORMAL:
+        return NormalDist().inv_cdf((1 + confidence) / 2)
+    return _root(lambda t: within(t, dof) - confidence, _LARGEST_T, halvings=100)
+
+
+def within(t: float, dof: int) -> float:
+    """Return P(|T| <= t) for Student's t.
+
+    Source: M. Abramowitz and I. A. Stegun (1964), Handbook of Mathematical Functions, 26.7.3 and
+    26.7.4.
+    """
+    x = math.atan(t / math.sqrt(dof))
+    if dof == 1:
+        return 2 * x / math.pi
+    odd = dof % 2
+    steps = np.arange(2 + odd, dof - 1, 2)
+    # Ratios of consecutive terms: (k - 1) / k cos^2 x, with k = 3, 5, ... or 2, 4, ...
+    terms = np.cumprod(np.concatenate([[1.0], (steps - 1) / steps * math.cos(x) ** 2]))
+    if odd:
+        return 2 / math.pi * (x + math.sin(x) * math.cos(x) * float(terms.sum()))
+    return math.sin(x) * float(terms.sum())
+
+
+def _root(rising: Callable[[float], float], high: float = 1.0, halvings: int = 64) -> float:
+    """Return the zero of an increasing function on (0, high) by bisection."""
+    low = 0.0
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if rising(middle) < 0:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

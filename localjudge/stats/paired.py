@@ -22,14 +22,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
 from localjudge.stats.interval import (
+    CONFIDENCE,
     Draws,
     Floats,
     Mean,
     checked_values,
     exact_mean,
     group_draws,
+    two_sided_quantile,
 )
 from localjudge.stats.repeated_looks import METHOD, look_at, sequence_interval
 

@@ -37,8 +37,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import (
+    CONFIDENCE,
     Draws,
     Floats,
     Mean,

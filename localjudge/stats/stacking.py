@@ -18,15 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from localjudge.errors import DataError
-from localjudge.stats.interval import (
-    SEED,
-    Floats,
-    Indices,
-    LabelledScores,
-    Mean,
-    canonical_groups,
-    statistic_intervals,
-)
+from localjudge.stats.agreement import LabelledScores, canonical_groups, statistic_intervals
+from localjudge.stats.interval import SEED, Floats, Indices, Mean
 
 _FOLDS = 10
 _TIE = 1e-9

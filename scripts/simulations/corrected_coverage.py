@@ -39,8 +39,7 @@ from localjudge.stats.corrected import (
     prediction_powered,
     strata_by_score,
 )
-from localjudge.stats.distributions import CONFIDENCE
-from localjudge.stats.interval import Floats, Indices, mean_interval
+from localjudge.stats.interval import CONFIDENCE, Floats, Indices, mean_interval
 from localjudge.stats.repeated_looks import LOOKS_WITHOUT_PLAN, look_at
 
 UNITS_OF_A_SAMPLE = (0.30, 0.35, 0.20, 0.08, 0.04, 0.03)

@@ -11,8 +11,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from localjudge.stats.distributions import CONFIDENCE
-from localjudge.stats.interval import Floats
+from localjudge.stats.interval import CONFIDENCE, Floats
 from localjudge.stats.repeated_looks import MAX_ERROR
 
 SPENT = {

@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from interval_coverage import Drawn
 
-from localjudge.stats.distributions import two_sided_quantile
-from localjudge.stats.interval import Floats
+from localjudge.stats.interval import Floats, two_sided_quantile
 from localjudge.stats.paired import paired_difference
 
 SIZES = (5, 10, 15, 25, 50, 100, 300, 1_000)

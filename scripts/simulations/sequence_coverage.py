@@ -21,8 +21,7 @@ from corrected_coverage import UNITS_OF_A_SAMPLE
 from interval_coverage import Drawn, any_number, nearly_always_one, yes_or_no
 from paired_coverage import SHAPES, Shape, independent, moves, statements
 
-from localjudge.stats.distributions import clopper_pearson
-from localjudge.stats.interval import Counts, Floats, mean_interval
+from localjudge.stats.interval import Counts, Floats, clopper_pearson, mean_interval
 from localjudge.stats.paired import decide, paired_difference, samples_to_decide
 from localjudge.stats.repeated_looks import FRACTIONS, LOG_TARGET, SHARES, sequence_interval
 

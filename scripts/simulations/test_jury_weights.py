@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from localjudge.stats import stacking
-from localjudge.stats.interval import LabelledScores
+from localjudge.stats.agreement import LabelledScores
 
 pytestmark = pytest.mark.engine
 

@@ -4,7 +4,7 @@ import pytest
 from corrected_coverage import AS_PLANNED, JUDGES, ORDINARY, Setting, looked_at, made_up_pool
 from label_looks import SPENT, SPENT_FROM_PLAN, compute_looks
 
-from localjudge.stats.distributions import CONFIDENCE
+from localjudge.stats.interval import CONFIDENCE
 from localjudge.stats.repeated_looks import LOOKS_WITH_PLAN, LOOKS_WITHOUT_PLAN, MAX_ERROR
 
 

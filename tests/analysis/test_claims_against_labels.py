@@ -11,8 +11,7 @@ from command_line import gate_file, printed, printed_lines
 from localjudge import Run
 from localjudge.labels.labelled_units import LabelCounts
 from localjudge.stats.agreement import mcnemar_test
-from localjudge.stats.distributions import clopper_pearson
-from localjudge.stats.interval import mean_interval
+from localjudge.stats.interval import clopper_pearson, mean_interval
 from tests.analysis.conftest import corrected, expect, label, labels_of
 from tests.conftest import ScriptedRun
 from tests.report.conftest import PageReader

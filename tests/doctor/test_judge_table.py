@@ -12,6 +12,7 @@ from localjudge.labels.judge_figures import label_savings
 from localjudge.report.judge_views import calibrations_view
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.run_directory.measured_judges import Calibration
+from localjudge.stats.agreement import LabelledScores
 from localjudge.stats.corrected import (
     JudgedUnits,
     inclusion_probabilities,
@@ -19,7 +20,6 @@ from localjudge.stats.corrected import (
     prediction_powered,
     strata_by_score,
 )
-from localjudge.stats.interval import LabelledScores
 from tests.analysis.conftest import expect
 
 LABELS = "labels.jsonl"

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from localjudge import DataError
 from localjudge.stats.agreement import (
+    LabelledScores,
+    Statistic,
     balanced_accuracy,
     bias,
     calibration_error,
@@ -17,8 +19,8 @@ from localjudge.stats.agreement import (
     cohen_kappa,
     krippendorff_alpha,
     roc_auc,
+    statistic_intervals,
 )
-from localjudge.stats.interval import LabelledScores, Statistic, statistic_intervals
 from localjudge.stats.stacking import best_threshold, held_out_decisions
 
 _WHY = "NOT CHECKED: the package SciPy is not installed"

@@ -10,19 +10,14 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from localjudge.stats import interval as module
-from localjudge.stats.agreement import roc_auc
-from localjudge.stats.distributions import (
-    clopper_pearson,
-    ratio_interval,
-    two_sided_quantile,
-)
+from localjudge.stats.agreement import LabelledScores, Statistic, roc_auc, statistic_intervals
 from localjudge.stats.interval import (
-    LabelledScores,
     Mean,
-    Statistic,
+    clopper_pearson,
     gamma_weights,
     mean_interval,
-    statistic_intervals,
+    ratio_interval,
+    two_sided_quantile,
 )
 
 stats: Any = pytest.importorskip(

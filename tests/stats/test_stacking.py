@@ -7,7 +7,7 @@ import pytest
 
 from localjudge import DataError
 from localjudge.stats import stacking
-from localjudge.stats.interval import LabelledScores
+from localjudge.stats.agreement import LabelledScores
 
 
 def drawn(
