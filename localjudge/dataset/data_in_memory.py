@@ -1,5 +1,7 @@
 """Find the rows of data in memory: in one object with all rows, in frames, tables, and lists.
 
+`plain` makes JSON values of the values of Python, and `list_rows` of those of Arrow.
+
 An object, also of a JSON file, has the rows under a key or as columns:
 
     {"results": [{"query": ...}, {"query": ...}]}    RAGChecker; one level deeper in promptfoo
@@ -11,25 +13,37 @@ It contains columns if its question or answer is a list that is not a conversati
 contains the rows if the list's objects have known columns.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 from localjudge.dataset.columns import ALIASES, KNOWN_NAMES, split_columns
 from localjudge.dataset.conversation import last_turn
 from localjudge.dataset.csv_file import check_column_names
 from localjudge.dataset.paths import MISSING, first_part, has_value, lookup, reaches_inside
-from localjudge.dataset.python_values import (
-    BATCH_ROWS,
-    import_pyarrow,
-    list_rows,
-    plain,
-    read_fields,
+from localjudge.dataset.rows import (
+    DEEPEST,
+    Place,
+    Problem,
+    RawRow,
+    describe,
+    is_nan,
+    raw_row,
+    shown,
 )
-from localjudge.dataset.rows import Place, Problem, RawRow, describe, is_nan, raw_row, shown
 from localjudge.errors import DataError, InputError
 from localjudge.types import Sample
 
+BATCH_ROWS = 256
+"""Rows that are converted at once."""
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_MISSING = {"NAType", "NaTType"}  # names, so that pandas need not be imported
 ReadRows = Callable[[], Iterator[RawRow | Problem]]
 """Reads the rows of one source from the beginning."""
 _Elements = Callable[[], Iterable[Any]]
@@ -316,3 +330,115 @@ def zip_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
     for number, cells in enumerate(zip(*lists.values(), strict=True), 1):
         row = dict(zip(lists, cells, strict=True))
         yield RawRow(Place(source, row=number), row)
+
+
+def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
+    """Convert a Python value to a JSON value.
+
+    Values of unknown types, and those below `levels`, stay unchanged.
+
+    numpy array -> list                   datetime -> "2024-05-01T12:00:00"
+    Decimal("0.5") -> "0.5"               Enum -> its value
+    pydantic model, dataclass, named tuple -> object with its fields
+    [("a.pdf", "one text")] -> {"a.pdf": "one text"}
+    """
+    if levels == 0 or type(value) in _PLAIN:
+        return value
+    fields = _read_pairs(value) if type(value) in {list, tuple} else read_fields(value)
+    if fields is not None:
+        value = fields
+    result = value
+    match value:
+        case Mapping():
+            result = {str(key): plain(item, levels - 1) for key, item in value.items()}
+        case list() | tuple():
+            result = [plain(item, levels - 1) for item in value]
+        case _ if type(value).__name__ in _MISSING:  # before dates, because NaT is a date
+            result = None
+        case Enum():
+            result = plain(value.value)
+        case date() | time():
+            result = value.isoformat()
+        case Decimal() | UUID():
+            result = str(value)
+        case _ if hasattr(value, "tolist"):
+            result = plain(value.tolist())
+    return result
+
+
+def _read_pairs(values: Sequence[Any]) -> dict[str, Any] | None:
+    """Return an object for a list of keys and texts or objects, as pandas gives a map of Parquet.
+
+    Return None for other lists, and if a key occurs twice.
+    """
+    fields: dict[str, Any] = {}
+    for value in values:
+        match value:
+            case (str() as key, str() | Mapping() as item) if type(value) is tuple:
+                fields[key] = item
+            case _:
+                return None
+    return fields if 0 < len(fields) == len(values) else None
+
+
+def read_fields(value: Any) -> dict[str, Any] | None:
+    """Return the fields of a pydantic model, dataclass, named tuple or namespace."""
+    if isinstance(value, type | Mapping):
+        return None
+    if hasattr(value, "model_fields_set") and hasattr(value, "model_dump"):
+        return dict(value.model_dump())
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, SimpleNamespace):
+        return dict(vars(value))
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return dict(value._asdict())
+    return None
+
+
+def list_rows(batches: Iterable[Any], at_once: int = BATCH_ROWS) -> Iterator[Any]:
+    """Yield the rows of Arrow's batches as Python values. A map is an object."""
+    for batch in batches:
+        convert = {}
+        for field in batch.schema:
+            if "map<" in str(field.type):
+                convert[field.name] = field.type
+        for start in range(0, batch.num_rows, at_once):
+            for row in batch.slice(start, at_once).to_pylist():
+                for name, kind in convert.items():
+                    row[name] = _objects_of_maps(row[name], kind)
+                yield row
+
+
+def _objects_of_maps(value: Any, kind: Any) -> Any:
+    """Return a value of an Arrow type with objects for its maps, which Arrow lists as pairs.
+
+    A map with a key that occurs twice, or that is no text, stays a list.
+    """
+    types = import_pyarrow("the data are an Arrow table").types
+    if value is None:
+        return None
+    if types.is_map(kind):
+        pairs = [(key, _objects_of_maps(item, kind.item_type)) for key, item in value]
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            return list(map(list, pairs))
+        return {str(key): item for key, item in fields.items()}
+    if types.is_struct(kind):
+        fields = {}
+        for field in kind:
+            fields[field.name] = _objects_of_maps(value[field.name], field.type)
+        return fields
+    if "map<" in str(kind) and isinstance(value, list):
+        return [_objects_of_maps(item, kind.value_type) for item in value]
+    return value
+
+
+def import_pyarrow(what: str) -> Any:
+    """Return the module. Raises InputError that names what needs it."""
+    try:
+        import pyarrow  # type: ignore[import-untyped]
+    except ImportError as error:
+        hint = "install it with: pip install pyarrow"
+        raise InputError(f"{what}, and pyarrow is not installed", hint=hint) from error
+    return pyarrow

@@ -22,8 +22,14 @@ from pathlib import PurePath
 from typing import IO, Any, Literal, TextIO
 
 from localjudge.dataset.csv_file import check_column_names, read_csv
-from localjudge.dataset.data_in_memory import expand, number_rows
-from localjudge.dataset.python_values import BATCH_ROWS, import_pyarrow, list_rows, plain
+from localjudge.dataset.data_in_memory import (
+    BATCH_ROWS,
+    expand,
+    import_pyarrow,
+    list_rows,
+    number_rows,
+    plain,
+)
 from localjudge.dataset.rows import (
     BLANK,
     DECODER,

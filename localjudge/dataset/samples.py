@@ -10,7 +10,9 @@ id gets `row-` and 12 digits of its content hash. Rows with equal content get th
 
 import hashlib
 import json
+import math
 import operator
+import re
 import sqlite3
 import weakref
 from collections import Counter
@@ -18,11 +20,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from localjudge.dataset.python_values import extras_text
+from localjudge.dataset.rows import DEEPEST, describe
 from localjudge.errors import OutOfResource
 from localjudge.types import CONTEXT_FIELDS, FieldName, Sample
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+_EXTRAS_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
+_LARGEST = 2**63  # integers below it are stored as integers
 _DIGITS = 12  # of a content hash in an id
 _CACHE_KIB = 8_192
 _TABLE = """
@@ -285,6 +290,51 @@ def _hash_fields(fields: Mapping[str, Any]) -> bytes:
     """Return the sha256 of the fields. An empty text counts as null, as in CSV."""
     text = _ENCODER.encode({name: value for name, value in fields.items() if value != ""})
     return hashlib.sha256(text.encode()).digest()
+
+
+def extras_text(extras: Mapping[str, Any]) -> str:
+    """Write columns as JSON, with NaN as null and other objects as text."""
+    return _EXTRAS_ENCODER.encode(_jsonable(extras, DEEPEST))
+
+
+def _jsonable(value: Any, levels: int) -> Any:
+    jsonable: Any = value
+    match value:
+        case str():
+            # SQLite stores UTF-8, which has no lone surrogates.
+            jsonable = value.encode("utf-8", "backslashreplace").decode("utf-8")
+        case Mapping() | list() | set() | frozenset() if levels:
+            jsonable = _jsonable_items(value, levels - 1)
+        case float() if not math.isfinite(value):
+            if math.isnan(value):
+                jsonable = None
+            else:
+                jsonable = str(value)
+        case int() if not -_LARGEST <= value < _LARGEST:
+            jsonable = describe(value)
+        case None | int() | float():
+            pass
+        case list() | Mapping():
+            jsonable = describe(value)
+        case _:  # an interval, a period, a path: its text, unless it contains a memory address
+            text = str(value)
+            if _ADDRESS.search(text):
+                text = describe(value)
+            jsonable = _jsonable(text, 0)
+    return jsonable
+
+
+def _jsonable_items(value: Any, levels: int) -> dict[str, Any] | list[Any]:
+    """Return a container with JSON values, down to this many more levels."""
+    if isinstance(value, Mapping):
+        items = {}
+        for name, item in value.items():
+            items[_jsonable(str(name), 0)] = _jsonable(item, levels)
+        return items
+    elements = [_jsonable(item, levels) for item in value]
+    if isinstance(value, list):
+        return elements
+    return sorted(elements, key=str)
 
 
 def _has_context_without_text(fields: Mapping[str, Any]) -> bool:

@@ -17,7 +17,8 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from localjudge.dataset.python_values import extras_text, plain
+from localjudge.dataset.data_in_memory import plain
+from localjudge.dataset.samples import extras_text
 from localjudge.errors import InputError
 from localjudge.report.flat_table import (
     CONTEXT_COLUMNS,
