@@ -25,9 +25,13 @@ from localjudge.judging.judges import JudgeName, default_judge
 from localjudge.judging.metric_choice import requested_names
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import checked
+from localjudge.labels.calibration_labels import (
+    LabelledText,
+    hash_content,
+    read_labelled_runs,
+    read_labelled_texts,
+)
 from localjudge.labels.judge_comparison import JudgeAnswers, LabelledQuestion, calibrate_judges
-from localjudge.labels.labelled_runs import read_labelled_runs
-from localjudge.labels.labelled_texts import LabelledText, hash_content, read_labelled_texts
 from localjudge.labels.units import verdicts_at
 from localjudge.metrics import catalog
 from localjudge.metrics.attribution import ATTRIBUTION_LABELS

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from localjudge.dataset.sources import Source
-from localjudge.labels.labelled_texts import read_labelled_texts
+from localjudge.labels.calibration_labels import read_labelled_texts
 from localjudge.stats.corrected import (
     JudgedUnits,
     draw,

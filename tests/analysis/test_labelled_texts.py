@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from localjudge import DataError, ScriptedEngine, calibrate, evaluate
 from localjudge.dataset.sources import Source
-from localjudge.labels.labelled_texts import read_labelled_texts
+from localjudge.labels.calibration_labels import read_labelled_texts
 from tests.analysis.conftest import JudgedRun, label, written
 
 STATEMENT: dict[str, Any] = {"context": "It rained all day.", "statement": "It rained.", "label": 1}
