@@ -32,7 +32,6 @@ from localjudge.labels.calibration_labels import (
     read_labelled_texts,
 )
 from localjudge.labels.judge_comparison import JudgeAnswers, LabelledQuestion, calibrate_judges
-from localjudge.labels.units import verdicts_at
 from localjudge.metrics import catalog
 from localjudge.metrics.attribution import ATTRIBUTION_LABELS
 from localjudge.metrics.catalog import get_question
@@ -186,7 +185,7 @@ def _judge_texts(
     for judge in expanded:
         with open_job(plan, judge=judge, out=out, engine=engine, progress=progress) as job:
             run = job.run()
-        answers.append(JudgeAnswers(run, verdicts_at(run, keys)))
+        answers.append(JudgeAnswers(run, run.verdicts_at(keys)))
     labels_used = {
         "file": source.name,
         "sha256": sha256,

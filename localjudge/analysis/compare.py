@@ -34,14 +34,13 @@ from localjudge.analysis.corrected_change import (
 from localjudge.analysis.pairing import BASELINE, NEW, ComparedRun, PairedRuns, Pairs
 from localjudge.errors import InputError
 from localjudge.labels.corrected_mean import NO_SHARE
-from localjudge.labels.difference_frame import DifferenceFrame
 from localjudge.labels.label_source import LabelSource, check_labels_allowed
 from localjudge.labels.matched_labels import (
     MatchedLabels,
     match_joint_labels,
     match_labels_of_both,
 )
-from localjudge.labels.units import UnitFrame, unit_frames
+from localjudge.labels.units import DifferenceFrame, UnitFrame, unit_frames
 from localjudge.metrics import catalog
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, judge_differences, judges_differ

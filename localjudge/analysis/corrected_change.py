@@ -5,12 +5,14 @@ statement of B. A run uses only labels drawn from its statements
 (`localjudge.labels.matched_labels`), or all if every statement has one.
 
 Other labels are of the statements of both runs together. These are drawn by what each adds to the
-difference (`localjudge.labels.difference_frame`), so their labels correct the difference and not
+difference (`localjudge.labels.units`), so their labels correct the difference and not
 the mean of a run. They are stored in the directory of both runs.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,6 @@ import numpy as np
 from localjudge.analysis.comparison import CorrectedDifference
 from localjudge.analysis.pairing import Clusters
 from localjudge.labels.corrected_mean import find_obstacle
-from localjudge.labels.difference_frame import DifferenceFrame, half_width_of_all_labels
 from localjudge.labels.labelled_units import (
     LabelledUnits,
     count_labels,
@@ -26,9 +27,10 @@ from localjudge.labels.labelled_units import (
     label_units,
 )
 from localjudge.labels.matched_labels import MatchedLabels
-from localjudge.labels.units import UnitFrame
+from localjudge.labels.units import DifferenceFrame, UnitFrame
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
+    JudgedUnits,
     corrected_change,
     corrected_difference,
     covering,
@@ -335,6 +337,28 @@ def _estimate_joint_change(
         return corrected_change(units, frame.signs, frame.shares, labelled.look.confidence)
     before, after = frame.shares_of_samples(units.human)
     return subtract_shares(before, after, clusters)
+
+
+def half_width_of_all_labels(frame: DifferenceFrame, units: JudgedUnits) -> float:
+    """Return the expected half width of the interval if every statement had a label.
+
+        variance   sum over clusters (d - share D)^2 + sum over statements w^2 s (1 - s)
+
+    s is the share of labels of 1 among the drawn statements of a system, and d and D are the
+    differences that these shares give. The first statement to be drawn has a share of one half.
+    """
+    values = np.where(units.certain, units.human, 0.0)
+    for sign in (-1.0, 1.0):
+        of_system = (frame.signs == sign) & ~units.certain
+        drawn = units.drawn[of_system]
+        labels = np.count_nonzero(drawn)
+        share = 0.5
+        if labels:
+            share = float((drawn * units.human[of_system]).sum() / drawn.sum())
+        values[of_system] = (labels * share + 0.5) / (labels + 1)
+    variance = frame.variance_of_clusters(values)
+    variance += float((frame.weights**2 * values * (1 - values)).sum())
+    return NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(variance)
 
 
 def _estimate_means(

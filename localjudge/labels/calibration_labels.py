@@ -33,7 +33,6 @@ from localjudge.labels.units import (
     UnitFrame,
     statement_keys,
     unit_frames,
-    verdicts_at,
 )
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
@@ -150,7 +149,7 @@ def _read_question(
                 sample_id = verdict_id.sample_id
                 clusters[key] = (run.cluster_of or {}).get(sample_id, sample_id)
         savings = _find_savings(run, frames_of_run, decisions)
-        judges.append(JudgeAnswers(run, verdicts_at(run, keys), savings))
+        judges.append(JudgeAnswers(run, run.verdicts_at(keys), savings))
     _require_shared(runs, labels, clusters, judges)
     drawn = _weigh_statements(list(chain.from_iterable(frames)), decisions, drawings)
     weights = {key: drawn.get(key, 1.0) for key in labels}

@@ -18,11 +18,9 @@ from localjudge.errors import InputError
 from localjudge.labels.drawing import Drawing
 from localjudge.labels.units import (
     UnitFrame,
-    find_metrics,
     first_verdicts,
     shown_texts,
     unit_frames,
-    verdicts_at,
 )
 from localjudge.run_directory.label_rows import DrawnStatement
 from localjudge.run_directory.result_rows import EvidenceRow, VerdictId, VerdictRow
@@ -125,7 +123,7 @@ class LabelSource(NamedTuple):
         """Return a verdict on each statement, by key."""
         verdicts: dict[str, VerdictRow] = {}
         for run, verdict_ids in self.in_runs(keys):
-            verdicts |= verdicts_at(run, verdict_ids)
+            verdicts |= run.verdicts_at(verdict_ids)
         return verdicts
 
     def closest_sentences(self, keys: Iterable[str]) -> dict[str, tuple[ClosestSentence, ...]]:
@@ -148,7 +146,7 @@ class LabelSource(NamedTuple):
         read: dict[str, str] = {}
         for run, verdict_ids in self.in_runs(keys):
             verdicts: dict[str, list[VerdictRow]] = {}
-            for verdict in verdicts_at(run, verdict_ids).values():
+            for verdict in run.verdicts_at(verdict_ids).values():
                 verdicts.setdefault(verdict.sample_id, []).append(verdict)
             for sample in run.iter_samples():
                 if sample.id in verdicts:
@@ -195,10 +193,10 @@ class LabelSource(NamedTuple):
         """Return a row of a sheet, without a label, for each statement."""
         rows: dict[str, SheetRow] = {}
         for run, verdict_ids in self.in_runs(statement.key for statement in statements):
-            verdicts = verdicts_at(run, verdict_ids)
+            verdicts = run.verdicts_at(verdict_ids)
             asked = {verdict.sample_id for verdict in verdicts.values()}
             samples = {sample.id: sample for sample in run.iter_samples() if sample.id in asked}
-            metrics = find_metrics(run)
+            metrics = run.installed_metrics
             for verdict_id, key in verdict_ids.items():
                 sample = samples[verdict_id.sample_id]
                 verdict = verdicts[key]

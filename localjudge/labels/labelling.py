@@ -9,16 +9,14 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
+from statistics import NormalDist
 from typing import Literal
+
+import numpy as np
 
 from localjudge.errors import InputError
 from localjudge.labels.corrected_mean import cannot_correct
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.difference_frame import (
-    DifferenceFrame,
-    labels_to_detect,
-    questions_to_detect,
-)
 from localjudge.labels.drawing import (
     Drawing,
     DrawingOptions,
@@ -33,7 +31,7 @@ from localjudge.labels.label_source import (
     require_evidence,
 )
 from localjudge.labels.matched_labels import carry_over
-from localjudge.labels.units import UnitFrame, statement_keys
+from localjudge.labels.units import DifferenceFrame, UnitFrame, statement_keys
 from localjudge.run_directory.directory import now
 from localjudge.run_directory.label_rows import (
     Decision,
@@ -43,7 +41,7 @@ from localjudge.run_directory.label_rows import (
     name_annotator,
     stored_labels,
 )
-from localjudge.stats.corrected import MIN_CLUSTERS
+from localjudge.stats.corrected import MIN_CLUSTERS, drawing_sizes
 from localjudge.stats.interval import CONFIDENCE, two_sided_quantile
 from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS, look_at
 from localjudge.types import Label
@@ -52,6 +50,7 @@ from localjudge.words import numbered, option, option_name
 DEFAULT_COUNT = 50
 PLAIN_DRAWING = DrawingOptions()
 NO_DISPUTE = "no disputed statement remains to be settled"
+_POWER = 0.8
 _DIFFERENCES = (0.05, 0.1)
 """Differences of two means for which the number of labels is told."""
 
@@ -282,6 +281,57 @@ def _difference_outlook(frames: Mapping[str, UnitFrame]) -> list[str]:
                     need = f"more questions: about {questions:,} like these"
                 remarks.append(f"{name}: a difference of {difference} takes {need}")
     return remarks
+
+
+def labels_to_detect(frame: DifferenceFrame, difference: float) -> int | None:
+    """Return how many labels would detect a difference in four of five cases, None if none would.
+
+    It supposes that the judge's probabilities are right. None: more questions are needed.
+    """
+    most = len(frame.by_key)
+    if most == 0 or _detectable(frame, most) > difference:
+        return None
+    least = min(MIN_PLANNED_LABELS, most)
+    while least < most:
+        middle = (least + most) // 2
+        if _detectable(frame, middle) <= difference:
+            most = middle
+        else:
+            least = middle + 1
+    return most
+
+
+def questions_to_detect(frame: DifferenceFrame, difference: float) -> int:
+    """Return how many questions would detect a difference if all of their statements had a label.
+
+    The detectable difference is in proportion to 1 / sqrt(questions).
+    """
+    questions = len(np.unique(frame.clusters))
+    detectable = _detectable(frame, max(1, len(frame.by_key)))
+    return math.ceil(questions * (detectable / difference) ** 2)
+
+
+def _detectable(frame: DifferenceFrame, labels: int) -> float:
+    """Return the smallest difference that this number of labels is expected to detect.
+
+        variance    sum over clusters (d - share D)^2 + sum over statements w^2 p (1 - p) / pi
+        detectable  (z_confidence + z_power) sqrt(variance + unseen)
+
+    d and D are the differences by probabilities p, w the weights, pi = min(1, labels * size / sum
+    of the sizes) the chance of being drawn. Unseen errors count as in `stats.corrected`.
+    """
+    units = [indices[0] for indices in frame.by_key.values()]
+    p = frame.p_yes[units]
+    weights = frame.weights[units]
+    sizes = drawing_sizes(weights, p)
+    chances = np.minimum(1.0, labels * sizes / sizes.sum())
+    predicted = np.where(np.isnan(frame.p_yes), frame.judged, frame.p_yes)
+    variance = frame.variance_of_clusters(predicted)
+    variance += float((weights**2 * p * (1 - p) / chances).sum())
+    if labels < len(units):
+        variance += float((weights**2 / chances).sum()) / labels
+    normal = NormalDist()
+    return math.sqrt(variance) * (normal.inv_cdf((1 + CONFIDENCE) / 2) + normal.inv_cdf(_POWER))
 
 
 def _describe_statements(frame: DifferenceFrame) -> str:

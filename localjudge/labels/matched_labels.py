@@ -22,7 +22,6 @@ from localjudge.labels.label_sheet import SheetLabel
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.units import (
     UnitFrame,
-    cached_by_run,
     first_verdicts,
     statement_keys,
     unit_frames,
@@ -36,7 +35,7 @@ from localjudge.run_directory.label_rows import (
     planned_statements,
     stored_labels,
 )
-from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_record import RunRecord, cached_by_run
 from localjudge.words import escape_formula, numbered
 
 _NameAndFrame = tuple[str, str]

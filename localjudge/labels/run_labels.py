@@ -9,11 +9,11 @@ from pydantic import Field
 from localjudge.labels.corrected_mean import CorrectedMean, correct_mean
 from localjudge.labels.decisions import Agreement, Decisions, seconds_a_label
 from localjudge.labels.matched_labels import match_labels
-from localjudge.labels.units import cached_by_run, unit_frames
+from localjudge.labels.units import unit_frames
 from localjudge.run_directory.files import describe_altered_labels
 from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.result_rows import VerdictId, VerdictRow
-from localjudge.run_directory.run_record import RunRecord, as_run
+from localjudge.run_directory.run_record import RunRecord, as_run, cached_by_run
 from localjudge.types import Label, Record
 from localjudge.words import numbered
 

@@ -12,22 +12,26 @@ the mean is a weighted sum of verdicts, and labels of some verdicts can correct 
 unit is the hash of the question and all texts shown. Equal keys, in two metrics or two runs, are
 one statement, which is labelled once.
 
-Results computed from the units of a run are kept while this run is in use, and no longer.
+The frame of two runs weights each statement by what it adds to the difference of the means:
+
+    pair   A's statements   B's statements     weight of each in B - A, with two pairs
+    1      s1 s2            s1 s2              s1, s2: 1/2 * (1/2 - 1/2) = 0
+    2      t1 t2            t1 t3 t4           t1: 1/2 * (1/3 - 1/2) = -1/12, t2: -1/4, t3, t4: 1/6
+
+A statement whose weights cancel needs no label: whatever a person says, the difference stays. One
+drawing of the others, by these weights, is the plan for labels of a difference.
 """
 
 import hashlib
 import json
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import cache, cached_property, partial, wraps
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, partial
 from itertools import zip_longest
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import get_about
@@ -38,11 +42,9 @@ from localjudge.stats.interval import Floats, Indices
 from localjudge.types import CONTEXT_FIELDS, Sample, Scored, context_texts
 
 ShareOf = Literal["ones", "zeros"]
-_Key = TypeVar("_Key")
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
-_RESULTS_EACH = 8
 _KEY_DIGITS = 32
+_NO_WEIGHT = 1e-12
+"""A smaller weight is the rounding of two equal ones."""
 
 
 class _SampleUnits(NamedTuple):
@@ -206,31 +208,109 @@ class UnitFrame:
         return np.array([len(sample.labels) for sample in self._samples], dtype=np.intp)
 
 
-def cached_by_run(
-    compute: Callable[Concatenate[RunRecord, _Arguments], _Result],
-) -> Callable[Concatenate[RunRecord, _Arguments], _Result]:
-    """Remember the last results for each run, by the other arguments, which must be hashable.
+class DifferenceFrame(UnitFrame):
+    """Verdicts of one metric on paired samples in two runs: the baseline's, then the new run's.
 
-    Unlike with `lru_cache`, a run and its temporary folder can be freed.
+    Both frames have the samples of the same pairs, with the same clusters. The first verdict on a
+    statement has the weight of all of them, because the statement has one label.
     """
-    results_by_run: WeakKeyDictionary[RunRecord, OrderedDict[Hashable, _Result]] = (
-        WeakKeyDictionary()
-    )
 
-    @wraps(compute)
-    def cached(
-        run: RunRecord, /, *arguments: _Arguments.args, **options: _Arguments.kwargs
-    ) -> _Result:
-        results = results_by_run.setdefault(run, OrderedDict())
-        key = (arguments, tuple(sorted(options.items())))
-        if key not in results:
-            results[key] = compute(run, *arguments, **options)
-        results.move_to_end(key)
-        while len(results) > _RESULTS_EACH:
-            results.popitem(last=False)
-        return results[key]
+    def __init__(self, before: UnitFrame, after: UnitFrame) -> None:
+        super().__init__(after.metric, after.values_of)
+        self.before = before
+        self.after = after
+        self._samples = [*before._samples, *after._samples]
+        self._shares = before._shares & after._shares
 
-    return cached
+    @cached_property
+    def _statements(self) -> dict[str, list[int]]:
+        """The indices of all units by the key of their statement, also of those without weight."""
+        indices = {key: list(units) for key, units in self.before.by_key.items()}
+        offset = len(self.before.weights)
+        for key, units in self.after.by_key.items():
+            indices.setdefault(key, []).extend(offset + unit for unit in units)
+        return indices
+
+    @cached_property
+    def changes(self) -> Floats:
+        """What each unit (units,) adds to the new mean minus the old one, if it counts 1."""
+        changes = np.concatenate([-self.before.weights, self.after.weights])
+        sums = np.where(np.isnan(self.p_yes), changes, 0.0)  # known without a label
+        for units in self._statements.values():
+            change = changes[units].sum()
+            if abs(change) > _NO_WEIGHT:
+                sums[units[0]] = change
+        return sums
+
+    @cached_property
+    def weights(self) -> Floats:
+        """The changes without their signs (units,)."""
+        return np.abs(self.changes)
+
+    @cached_property
+    def signs(self) -> Floats:
+        """1 for units that add to the difference, -1 for those that take from it (units,)."""
+        return np.where(self.changes < 0, -1.0, 1.0)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Shares of the units (units,) that sum to those of their clusters in the means."""
+        return np.concatenate([np.zeros(len(self.before.weights)), self.after.weights])
+
+    @cached_property
+    def by_key(self) -> dict[str, list[int]]:
+        """The index of the unit of each statement that changes the difference, by its key."""
+        indices: dict[str, list[int]] = {}
+        for key, units in self._statements.items():
+            if self.weights[units[0]]:
+                indices[key] = units[:1]
+        return indices
+
+    @property
+    def statements(self) -> int:
+        """The number of different statements in the two runs, with those that cancel."""
+        return len(self._statements)
+
+    @property
+    def uncounted(self) -> int:
+        """The number of statements that count the same in both runs, and are never drawn."""
+        return self.statements - len(self.by_key)
+
+    def weights_of_runs(self) -> tuple[Floats, Floats]:
+        """Return what each unit (units,) adds to the mean of each run, if it counts 1.
+
+        The first unit of a statement has the weight of all of them.
+        """
+        before = np.concatenate([self.before.weights, np.zeros(len(self.after.weights))])
+        after = self.shares.copy()
+        for weights in (before, after):
+            for units in self._statements.values():
+                total = weights[units].sum()
+                weights[units] = 0.0
+                weights[units[0]] = total
+        return before, after
+
+    def shares_of_samples(self, values: Floats) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the mean of values (units,) by sample, in each run.
+
+        Each unit has the value of its statement's first unit.
+        """
+        by_statement = values.copy()
+        for units in self._statements.values():
+            by_statement[units] = values[units[0]]
+        old = len(self.before.weights)
+        before = self.before.share_of_samples(by_statement[:old])
+        after = self.after.share_of_samples(by_statement[old:])
+        return before, after
+
+    def variance_of_clusters(self, values: Floats) -> float:
+        """Return the sum of (d - share D)^2 over the clusters, for values of the units (units,).
+
+        d and D are the differences in a cluster and in the means.
+        """
+        parts = self.changes * values
+        of_clusters = np.bincount(self.clusters, parts - parts.sum() * self.shares)
+        return float((of_clusters**2).sum())
 
 
 def unit_frames(run: RunRecord) -> dict[str, UnitFrame]:
@@ -247,7 +327,7 @@ def unit_frames(run: RunRecord) -> dict[str, UnitFrame]:
             frames[name] = UnitFrame(name, values_of)
     cluster_of = run.cluster_of
     numbers: dict[str, int] = {}
-    metrics_by_name = find_metrics(run)
+    metrics_by_name = run.installed_metrics
     for sample, evaluations in _samples_with_evaluations(run):
         cluster = sample.id
         if cluster_of is not None:
@@ -286,24 +366,6 @@ def statement_keys(frames: Iterable[UnitFrame]) -> set[str]:
     for frame in frames:
         keys.update(frame.by_key)
     return keys
-
-
-def verdicts_at(run: RunRecord, keys: Mapping[VerdictId, _Key]) -> dict[_Key, VerdictRow]:
-    """Return the verdicts with these ids, by their keys."""
-    verdicts: dict[_Key, VerdictRow] = {}
-    for row in run.iter_verdicts():
-        if row.verdict_id in keys:
-            verdicts[keys[row.verdict_id]] = row
-    return verdicts
-
-
-def find_metrics(run: RunRecord) -> dict[str, Metric]:
-    """Return the metrics of a run by name, without those of a package that is not installed."""
-    metrics: dict[str, Metric] = dict(run.manifest.criteria)
-    for name in run.summary.metrics.keys() - metrics.keys():
-        with suppress(InputError):
-            metrics[name] = catalog.get(name)
-    return metrics
 
 
 def shown_texts(

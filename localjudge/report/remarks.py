@@ -10,7 +10,6 @@ from localjudge.judge.profile import reads_nearest
 from localjudge.judge.profile_choice import load_profile
 from localjudge.labels.label_source import how_to_label
 from localjudge.labels.run_labels import RunLabels
-from localjudge.labels.units import find_metrics
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.metric import nothing_retrieved
@@ -99,7 +98,7 @@ def context_remarks(run: RunRecord, metric: str | None = None) -> Iterator[str]:
 
     Ids without texts and missing contexts have no score, for a reason that is shown.
     """
-    metrics = find_metrics(run)
+    metrics = run.installed_metrics
     fields: set[str] = set()
     for name in select_metrics(run, metric).keys() & metrics.keys():
         fields |= catalog.fields_read_as_text(metrics[name])

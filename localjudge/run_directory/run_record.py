@@ -1,13 +1,15 @@
 """Open a run, and read its summary, rows and samples."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, TypeVarTuple
+from weakref import WeakKeyDictionary
 
 from pydantic import TypeAdapter
 
@@ -42,6 +44,7 @@ from localjudge.run_directory.result_rows import (
     Evaluation,
     EvidenceRow,
     ScoreRow,
+    VerdictId,
     VerdictRow,
     join_rows,
     row_files,
@@ -66,6 +69,10 @@ from localjudge.types import JudgeCard, Sample
 from localjudge.words import numbered, printable, suggestion, three_digits
 
 _SHOWN = 4
+_RESULTS_EACH = 8
+_Key = TypeVar("_Key")
+_Result = TypeVar("_Result")
+_Arguments = TypeVarTuple("_Arguments")
 _Row = TypeVar("_Row", ScoreRow, VerdictRow, EvidenceRow, dict[str, Any])
 _KEYS = TypeAdapter(dict[str, Any])
 """Reads a row of any version."""
@@ -198,6 +205,15 @@ class RunRecord(Mapping[str, MetricSummary]):
         by_name = {metric.name: metric for metric in given}
         return [by_name.get(name) or self.manifest.metric(name) for name in self.summary.metrics]
 
+    @property
+    def installed_metrics(self) -> dict[str, Metric]:
+        """The metrics by name, without those of a package that is not installed."""
+        metrics: dict[str, Metric] = {}
+        for name in self.summary.metrics:
+            with suppress(InputError):
+                metrics[name] = self.manifest.metric(name)
+        return metrics
+
     def totals(self, metrics: Iterable[str]) -> Totals:
         """Return empty totals of these metrics, for samples of this run."""
         return Totals(
@@ -262,6 +278,14 @@ class RunRecord(Mapping[str, MetricSummary]):
         """Yield one row for each judged unit, in the order of the scores."""
         for _, row in self.iter_rows(VERDICTS, VERDICT_ROWS):
             yield row
+
+    def verdicts_at(self, keys: Mapping[VerdictId, _Key]) -> dict[_Key, VerdictRow]:
+        """Return the verdicts with these ids, by their keys."""
+        verdicts: dict[_Key, VerdictRow] = {}
+        for row in self.iter_verdicts():
+            if row.verdict_id in keys:
+                verdicts[keys[row.verdict_id]] = row
+        return verdicts
 
     def iter_evidence(self) -> Iterator[EvidenceRow]:
         """Yield the sentences of evidence, in the order of the verdicts; none for a run without."""
@@ -378,3 +402,28 @@ def as_run(run: RunLike, *, check: bool = True) -> RunRecord:
     if isinstance(run, RunRecord):
         return run
     return RunRecord.open(run, check=check)
+
+
+def cached_by_run(
+    compute: Callable[[RunRecord, *_Arguments], _Result],
+) -> Callable[[RunRecord, *_Arguments], _Result]:
+    """Remember the last results for each run, by the other arguments, which must be hashable.
+
+    The results are kept while the run is in use, and no longer: unlike with `lru_cache`, a run and
+    its temporary folder can be freed.
+    """
+    results_by_run: WeakKeyDictionary[RunRecord, OrderedDict[tuple[*_Arguments], _Result]] = (
+        WeakKeyDictionary()
+    )
+
+    @wraps(compute)
+    def cached(run: RunRecord, *arguments: *_Arguments) -> _Result:
+        results = results_by_run.setdefault(run, OrderedDict())
+        if arguments not in results:
+            results[arguments] = compute(run, *arguments)
+        results.move_to_end(arguments)
+        while len(results) > _RESULTS_EACH:
+            results.popitem(last=False)
+        return results[arguments]
+
+    return cached

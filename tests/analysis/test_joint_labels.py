@@ -14,8 +14,8 @@ import localjudge
 from localjudge import InputError, Run, RunPair
 from localjudge.analysis.compare import join_statements
 from localjudge.analysis.gate_decisions import count_labels_to_decide
-from localjudge.labels.difference_frame import DifferenceFrame, labels_to_detect
-from localjudge.labels.labelling import Labelling
+from localjudge.labels.labelling import Labelling, labels_to_detect
+from localjudge.labels.units import DifferenceFrame
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.stats.interval import Mean
