@@ -20,12 +20,11 @@ from typing import Any, NoReturn, Self, Unpack
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
-from localjudge.judging.answers import AnswerMemory, earlier_answers
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import verdicts_with_evidence
 from localjudge.judging.job import open_job
-from localjudge.judging.jury import JudgeNames, Jury, announce, use_jury
-from localjudge.judging.model_answers import ModelAnswers
+from localjudge.judging.jury import AnswerMemory, JudgeNames, Jury, announce, use_jury
+from localjudge.judging.model_answers import ModelAnswers, earlier_answers
 from localjudge.judging.plan import Data, Plan, plan
 from localjudge.judging.settings import (
     GivenSettings,

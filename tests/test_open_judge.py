@@ -10,7 +10,7 @@ import pytest
 
 import localjudge
 from localjudge import InputError, Judge, ScriptedEngine
-from localjudge.judging import answers
+from localjudge.judging import jury
 from localjudge.types import VerdictRequest
 
 ROWS: list[dict[str, Any]] = [
@@ -196,7 +196,7 @@ def test_remembered_answers_are_bounded(
     engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With room for two answers, the first of three is judged again."""
-    monkeypatch.setattr(answers, "MAX_ANSWERS", 2)
+    monkeypatch.setattr(jury, "MAX_ANSWERS", 2)
     with Judge.open(engine=engine) as judge:
         judge.evaluate(ROWS, ["context_recall"], out=False)
         judge.evaluate(ROWS[1:], ["context_recall"], out=False)

@@ -57,8 +57,8 @@ from localjudge.metrics import catalog
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import EngineIdentity, JudgeIdentity, PromptsIdentity
-from localjudge.run_directory.jury import combine
 from localjudge.run_directory.measured_judges import Examination, remember_examination
+from localjudge.run_directory.verdict_rule import combine
 from localjudge.types import ONE_HALF, Answer, Combination, Task, Use
 
 _CHECKS_OF_JUDGE = (

@@ -20,11 +20,16 @@ from typing import Any
 import numpy as np
 
 from localjudge.engine.protocol import Engine, count_workers, start_workers
-from localjudge.judging.answers import EarlierAnswers, NoAnswers, OtherRun, earlier_answers
-from localjudge.judging.evaluate import evaluate
+from localjudge.judging.evaluate import NoAnswers, evaluate
 from localjudge.judging.job import Job, open_job
 from localjudge.judging.judges import SingleJudge
-from localjudge.judging.model_answers import ModelAnswers, answers_of_jury
+from localjudge.judging.model_answers import (
+    EarlierAnswers,
+    ModelAnswers,
+    OtherRun,
+    answers_of_jury,
+    earlier_answers,
+)
 from localjudge.judging.plan import Plan
 from localjudge.judging.questions import Wording, digest, distinct
 from localjudge.judging.settings import parse_time

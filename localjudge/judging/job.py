@@ -20,12 +20,16 @@ from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import RunDirectoryError
 from localjudge.evidence import finder
-from localjudge.judging.answers import OtherRun, earlier_answers
 from localjudge.judging.data_report import NotedProgress, report_data
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import find_evidence
 from localjudge.judging.jury import JudgeNames, Jury, announce, use_jury
-from localjudge.judging.model_answers import ModelAnswers, answers_of_jury
+from localjudge.judging.model_answers import (
+    ModelAnswers,
+    OtherRun,
+    answers_of_jury,
+    earlier_answers,
+)
 from localjudge.judging.plan import Plan, default_directory
 from localjudge.judging.settings import settings_with
 from localjudge.judging.stopping import Stopping, check_aims

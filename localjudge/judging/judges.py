@@ -1,9 +1,9 @@
 """Open a judge: a model with its prompt profile and engine. Measure its scale.
 
 A scale says how far apart the log odds of a judge are on the bundled labelled items
-(`localjudge.run_directory.jury` says what it is for). It belongs to a judge and its prompts, never
-to the data of a run. Bundled judges have theirs in the registry. Others are measured once, and
-remembered in LOCALJUDGE_HOME/scales.
+(`localjudge.run_directory.verdict_rule` says what it is for). It belongs to a judge and its
+prompts, never to the data of a run. Bundled judges have theirs in the registry. Others are measured
+once, and remembered in LOCALJUDGE_HOME/scales.
 """
 
 import json
@@ -39,7 +39,7 @@ from localjudge.run_directory.identity import (
     PromptsIdentity,
     is_asked_as_registered,
 )
-from localjudge.run_directory.jury import KINDS, SMALLEST_SCALE, compute_scale
+from localjudge.run_directory.verdict_rule import KINDS, SMALLEST_SCALE, compute_scale
 from localjudge.types import NO_MODEL, Answer, Attribution, ChatEnds, JudgeCard, ScaleKind, Task
 from localjudge.words import numbered, option, roughly
 

@@ -5,11 +5,10 @@
     judges ──open, close──> identities, names, scales ──> the run's signature
        └──open judge 1 ──answers──> store ──close──> open judge 2 ──answers──> store ──> verdicts
 
-No engine knows of a jury: verdicts are arithmetic on answers (`judging/answers.py`,
-`run_directory/jury.py`).
+No engine knows of a jury: verdicts are arithmetic on answers (`run_directory/verdict_rule.py`).
 """
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -22,7 +21,6 @@ from localjudge.engine.cluster import joined
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError
-from localjudge.judging.answers import AnswerMemory
 from localjudge.judging.judges import (
     JudgeName,
     SingleJudge,
@@ -45,13 +43,34 @@ from localjudge.run_directory.identity import (
     card_of_jury,
     find_registered_jury,
 )
-from localjudge.run_directory.jury import KINDS, combine_by_scales
-from localjudge.types import Combination, JudgeCard, ScaleKind, VerdictRule
+from localjudge.run_directory.verdict_rule import KINDS, combine_by_scales
+from localjudge.types import Answer, Combination, JudgeCard, NoAnswer, ScaleKind, VerdictRule
 from localjudge.words import option
 
 JudgeNames = JudgeName | Sequence[JudgeName]
 """A judge, or several that make one verdict together."""
+MAX_ANSWERS = 65_536
+"""Answers that an open judge remembers, of about a kilobyte each."""
 _DIGITS = 8
+
+
+class AnswerMemory:
+    """The last answers of an open judge, without errors."""
+
+    name = "an open judge"
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+
+    def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """Return the remembered answers by key."""
+        return {key: self._answers[key] for key in keys if key in self._answers}
+
+    def add(self, key: str, answer: Answer | NoAnswer) -> None:
+        if isinstance(answer, Answer):
+            self._answers[key] = answer
+        while len(self._answers) > MAX_ANSWERS:
+            self._answers.popitem(last=False)
 
 
 class Jury:

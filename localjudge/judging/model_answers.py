@@ -2,29 +2,94 @@
 
     tasks ──wording──> questions ──store? other runs? memory?──> else the engine ──> replies
 
-Judges that are not in memory at the same time take turns. Each judge of a jury has the same
-questions, keys and windows as alone.
+Answers of other runs, and of an open judge, are copied into the store of the run, with their
+origin. Errors are never reused. Judges that are not in memory at the same time take turns. Each
+judge of a jury has the same questions, keys and windows as alone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from localjudge.engine.protocol import Engine, ask, count_workers
-from localjudge.judging.answers import (
-    NOT_YET,
-    AnswerMemory,
-    Answers,
-    EarlierAnswers,
-    Replies,
-    Reply,
-)
-from localjudge.judging.evaluate import evaluate
-from localjudge.judging.jury import Jury
+from localjudge.errors import InputError, MissingRun
+from localjudge.judging.evaluate import Answers, Replies, Reply, evaluate
+from localjudge.judging.jury import AnswerMemory, Jury
 from localjudge.judging.plan import Plan
 from localjudge.judging.questions import TaskRef, Wording, distinct
 from localjudge.progress import Progress
+from localjudge.run_directory.differences import (
+    differences,
+    format_differences,
+    format_updates,
+    updates,
+)
+from localjudge.run_directory.directory import STORE
+from localjudge.run_directory.files import read_manifest
+from localjudge.run_directory.identity import JudgeIdentity
+from localjudge.run_directory.manifest import all_versions
 from localjudge.run_directory.store import Store
-from localjudge.run_directory.store_reader import AskedUnit, AskedWindow, KeyedRequest
+from localjudge.run_directory.store_reader import (
+    AskedUnit,
+    AskedWindow,
+    KeyedRequest,
+    stored_answers,
+)
+from localjudge.run_directory.verdict_rule import NOT_YET
 from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRequest
+
+
+class OtherRun:
+    """Answers of another run, finished or not. `updates` are packages with another version there.
+
+    Raises RunDirectoryError if the run is missing or unreadable, InputError if its judge differs.
+    """
+
+    def __init__(self, directory: Path, judge: JudgeIdentity) -> None:
+        self.name = str(directory)
+        self._store = directory / STORE
+        manifest = read_manifest(directory)
+        if manifest is None:
+            raise MissingRun(f"{directory} contains no run", hint="name the directory of a run")
+        self.versions = manifest.versions
+        self.updates = updates({"versions": manifest.versions}, {"versions": all_versions()})
+        judges = judge.answering_judges
+        if judge.has_no_model or manifest.judge.has_no_model:
+            judges = manifest.judge.answering_judges  # there are no answers to mix up
+        if not any(other in judges for other in manifest.judge.answering_judges):
+            changes = differences(manifest.judge.answering, judge.answering)
+            raise InputError(
+                f"the answers in {directory} are from another judge:{format_differences(changes)}",
+                hint="omit this run, so that all questions are asked",
+            )
+        self.answers_to([])
+
+    def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """Return the stored answers by key, without errors."""
+        answers = stored_answers(self._store, keys)
+        return {key: answer for key, answer in answers.items() if isinstance(answer, Answer)}
+
+
+EarlierAnswers = OtherRun | AnswerMemory
+"""A source of answers. The manifest records its `name`."""
+
+
+def earlier_answers(
+    memory: AnswerMemory | None, judge: JudgeIdentity, runs: Sequence[str], progress: Progress
+) -> list[EarlierAnswers]:
+    """Return the sources of earlier answers: runs to reuse, and the memory of an open judge.
+
+    Reports runs that were made with other versions.
+    """
+    sources: list[EarlierAnswers] = []
+    for name in runs:
+        run = OtherRun(Path(name), judge)
+        if run.updates:
+            versions = format_updates(run.updates)
+            progress.note(f"{run.name} was made with other versions ({versions})")
+        sources.append(run)
+    if memory is not None:
+        sources.append(memory)
+    return sources
 
 
 class ModelAnswers(Answers):

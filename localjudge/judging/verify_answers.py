@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from localjudge.engine.protocol import ask
 from localjudge.errors import InputError
-from localjudge.judging.answers import Replies, Reply, StoredAnswers
-from localjudge.judging.evaluate import evaluate
+from localjudge.judging.evaluate import Replies, Reply, StoredAnswers, evaluate
 from localjudge.judging.jury import Jury
 from localjudge.judging.questions import TaskRef, Wording, digest, distinct
 from localjudge.judging.settings import RunSettings

@@ -25,8 +25,7 @@ from localjudge.dataset.samples import (
     fingerprint,
 )
 from localjudge.errors import ChangedFile, LocaljudgeError, RunDirectoryError
-from localjudge.judging.answers import StoredAnswers
-from localjudge.judging.evaluate import evaluate
+from localjudge.judging.evaluate import StoredAnswers, evaluate
 from localjudge.judging.evidence import find_evidence
 from localjudge.judging.plan import DataToRead
 from localjudge.judging.questions import NO_CONTEXT, TaskRef

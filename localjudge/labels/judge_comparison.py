@@ -26,10 +26,11 @@ from localjudge.errors import DataError
 from localjudge.labels.judge_figures import admit_by_labels, judge_figures
 from localjudge.progress import Progress
 from localjudge.run_directory.directory import now
-from localjudge.run_directory.jury import jury_card, log_odds
+from localjudge.run_directory.identity import jury_card
 from localjudge.run_directory.measured_judges import Calibration, LabelSavings, LabelsUsed
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.verdict_rule import log_odds
 from localjudge.stats import stacking
 from localjudge.stats.agreement import LabelledScores
 from localjudge.stats.interval import Floats

@@ -27,7 +27,6 @@ from localjudge.report.overview import Values
 from localjudge.report.private_page import browser_offset
 from localjudge.report.sample_views import describe_score, explain_score, remark_on
 from localjudge.run_directory.directory import BY_HAND
-from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import (
     VERDICTS,
     ScoreRow,
@@ -37,6 +36,7 @@ from localjudge.run_directory.result_rows import (
 )
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import iter_scored_samples, texts_read
+from localjudge.run_directory.verdict_rule import is_divided
 from localjudge.types import CONTEXT_FIELDS, Context, Sample, context_texts
 
 _SAMPLES_OF_A_LIST = 2_000

@@ -24,11 +24,11 @@ from localjudge.report.evidence_views import (
 )
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.directory import STORE, excerpt
-from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictId, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import read_sample_rows, texts_read
 from localjudge.run_directory.store_reader import stored_ids, stored_prompts, stored_sample
+from localjudge.run_directory.verdict_rule import is_divided
 from localjudge.types import CONTEXT_FIELDS, Label, Sample
 from localjudge.words import numbered, printable, suggestion
 

@@ -13,8 +13,8 @@
     measured_judges                   in LOCALJUDGE_HOME    measured_judges
 
 `directory` reads any file as untrusted input, and locks the directory to write in it. Other
-modules compute: `result_rows` and `summary` between judging and files, `jury`, `differences` of
-manifests. A finished run is a `run_record.RunRecord`.
+modules compute: `verdict_rule`, `result_rows` and `summary` between judging and files,
+`differences` of manifests. A finished run is a `run_record.RunRecord`.
 
 No module here imports one that judges.
 """

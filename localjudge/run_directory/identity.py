@@ -28,10 +28,11 @@ from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import Metric, get_options
 from localjudge.resources import package_version
 from localjudge.run_directory.directory import canonical_sha256
-from localjudge.run_directory.jury import NO_DECISIONS, jury_card
 from localjudge.types import NO_MODEL, Combination, JudgeCard, Record, VerdictRule
 
 UNPROVED = "bytes not proved"
+NO_DECISIONS = "not for decisions"
+"""Ends the strictest caution about a judge."""
 _DIGITS = 8
 _CombinationAsObject = Annotated[Combination, PlainSerializer(Combination._asdict)]
 """Pydantic would write a named tuple as a list."""
@@ -176,6 +177,32 @@ def card_of_jury(judges: Mapping[str, "JuryMember"], name: str | None) -> JudgeC
     if registered is not None:
         caution = registered.caution or None
     return jury_card(cards, name, caution)
+
+
+def jury_card(cards: Sequence[JudgeCard], name: str | None, caution: str | None) -> JudgeCard:
+    """Return the card of a jury from the cards of its judges, sorted by name.
+
+    `name` and `caution` belong to a registered jury; by default, the names joined, and the
+    strictest caution.
+    """
+    sizes = [card.size for card in cards if card.size is not None]
+    size = None
+    if len(sizes) == len(cards):
+        size = sum(sizes)
+    if not name:
+        name = " + ".join(card.name for card in cards)
+    if not caution:
+        caution = strictest_caution([card.caution for card in cards])
+    return JudgeCard(name=name, size=size, caution=caution)
+
+
+def strictest_caution(cautions: Sequence[str | None]) -> str | None:
+    """Return the first caution against decisions, otherwise all cautions."""
+    distinct = list(dict.fromkeys(filter(None, cautions)))
+    for caution in distinct:
+        if NO_DECISIONS in caution:
+            return caution
+    return "; ".join(distinct) or None
 
 
 class JuryMember(ManifestPart):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.manifest import Sampling
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow
+from localjudge.run_directory.verdict_rule import is_divided
 from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, VerdictRule
 
 if TYPE_CHECKING:

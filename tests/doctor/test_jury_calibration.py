@@ -9,7 +9,7 @@ import random_model
 
 import localjudge
 from localjudge import InputError
-from localjudge.run_directory.jury import combine
+from localjudge.run_directory.verdict_rule import combine
 from tests.engine.conftest import ModelMaker, make_model
 from tests.judging.test_juries import renamed, verdicts
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from localjudge.judging.answers import Answers
+from localjudge.judging.evaluate import Answers
 from localjudge.judging.questions import TaskRef
 from localjudge.metrics import Attribution, Span, Unit, Verdict
 from localjudge.run_directory.store_reader import AskedWindow

@@ -22,8 +22,8 @@ from localjudge.judging.settings import RunSettings, checked
 from localjudge.judging.verify_files import alterations
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
-from localjudge.run_directory.jury import combine, combine_by_scales
 from localjudge.run_directory.store import Store
+from localjudge.run_directory.verdict_rule import combine, combine_by_scales
 from localjudge.types import Answer, NoAnswer, ScaleKind
 from tests.cli.conftest import Call, call
 from tests.engine.conftest import ModelMaker, make_model

@@ -16,7 +16,8 @@ from localjudge import (
     ScriptedEngine,
     evaluate,
 )
-from localjudge.judging.evaluate import evaluate_samples
+from localjudge.judging.evaluate import NoAnswers
+from localjudge.judging.evaluate import evaluate as evaluate_blocks
 from localjudge.judging.metric_choice import requested_metrics
 from localjudge.metrics import (
     Failed,
@@ -34,7 +35,6 @@ from localjudge.metrics import (
 )
 from localjudge.metrics.attribution import faithfulness
 from localjudge.text import sentences
-from localjudge.types import VerdictRule
 
 UNIT = Unit(kind="sentence", index=0, source="response", span=Span(start=0, end=1, text="a"))
 TASK = Relevance(unit=UNIT, user_input="?")
@@ -260,12 +260,9 @@ def test_a_metric_with_the_column_of_another_value_is_refused(name: str) -> None
 
 
 def test_a_bug_in_a_built_in_metric_ends_the_run() -> None:
-    def ask_nobody(_: object) -> Any:
-        raise AssertionError
-
     broken = raising(KeyError("no room"), "refusal")
     with pytest.raises(KeyError):
-        evaluate_samples([Sample(id="a")], [broken], sentences, ask_nobody, VerdictRule(0.5, 0.0))
+        next(evaluate_blocks([Sample(id="a")], [broken], NoAnswers(), sentences))
 
 
 def generator_of_tasks() -> Steps:

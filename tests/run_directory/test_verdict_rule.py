@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.run_directory.identity import JudgeIdentity
-from localjudge.run_directory.jury import (
-    combine,
-    combine_by_scales,
-    compute_scale,
-    jury_card,
-)
+from localjudge.run_directory.identity import JudgeIdentity, jury_card
+from localjudge.run_directory.verdict_rule import combine, combine_by_scales, compute_scale
 from localjudge.types import Combination, JudgeCard
 
 PROBABILITIES = st.floats(0, 1)
