@@ -14,6 +14,7 @@ from pydantic import Field
 
 from localjudge import model_registry
 from localjudge.engine import opening
+from localjudge.engine.gguf import Header
 from localjudge.engine.protocol import Engine, InspectableEngine
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge.profile import COMPILER
@@ -148,22 +149,25 @@ def check_gpu(
     )
 
 
-def check_model(model: ModelFile, facts: opening.ModelFacts, engine: Engine) -> CheckResult:
+def check_model(model: ModelFile, header: Header, engine: Engine) -> CheckResult:
     is_pinned = model.name in model_registry.registered()
     if is_pinned:
         proof = f"sha256 {model.sha256[:12]} as pinned in the registry"
     else:
         proof = f"not pinned; compare its sha256 with the publisher's: {model.sha256}"
+    layers = header.size("block_count")
+    width = header.size("embedding_length")
+    trained = header.size("context_length")
     identity = engine.identity
     quantisation = identity["quantisation"].removeprefix(_GUESSED)
     finding = (
         f"{model.path.name}, {readable(model.size)}, {proof}; "
         f"{identity['architecture']}, {quantisation}, "
-        f"{facts.layers} layers of width {facts.width:,}; "
-        f"context of {engine.capacity:,} tokens, trained for {facts.trained_context:,}"
+        f"{layers} layers of width {width:,}; "
+        f"context of {engine.capacity:,} tokens, trained for {trained:,}"
     )
     return warn_if(
-        engine.capacity < min(_SHORT_CONTEXT, facts.trained_context),
+        engine.capacity < min(_SHORT_CONTEXT, trained),
         "model",
         finding,
         "long texts are judged in many windows: use a larger context (n_ctx)",
@@ -172,9 +176,9 @@ def check_model(model: ModelFile, facts: opening.ModelFacts, engine: Engine) -> 
         sha256=model.sha256,
         pinned=is_pinned,
         n_ctx=engine.capacity,
-        trained_n_ctx=facts.trained_context,
+        trained_n_ctx=trained,
         gpu_layers=identity["gpu_layers"],
-        layers=facts.layers,
+        layers=layers,
     )
 
 

@@ -46,7 +46,7 @@ from localjudge.doctor.examinee import (
     plain_tasks,
 )
 from localjudge.doctor.probing import check_admission
-from localjudge.engine import hardware, opening
+from localjudge.engine import gguf, memory, opening
 from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import InputError, OutOfResource, SampleError
 from localjudge.judge.probes import probe_tasks
@@ -254,11 +254,11 @@ class _Examiner:
     def _check_model(self, model: ModelFile) -> Iterator[CheckResult]:
         library, backends, uses_gpu = opening.engine_build()
         yield check_gpu(library, backends, self.settings.gpu_layers, uses_gpu=uses_gpu)
-        metadata = opening.model_metadata(model)
+        metadata = gguf.read(model.path).metadata
         self.step = "prompts"
         profile, _ = self.settings.profile_for(model.profile, metadata)
         self.step = "model"
-        free = hardware.available_bytes()
+        free = memory.available_bytes()
         engine = opening.open_engine(
             model,
             self.settings.engine,
@@ -266,7 +266,7 @@ class _Examiner:
             progress=self.progress,
         )
         with closing(engine):
-            yield check_model(model, opening.model_facts(model.path), engine)
+            yield check_model(model, gguf.read_model(model.path), engine)
             yield check_memory(engine, free)
             self._begin("prompts")
             writer = judges.make_prompts(profile, engine, self.settings.language)

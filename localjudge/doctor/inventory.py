@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from localjudge import local_models, model_registry
-from localjudge.engine import hardware, opening
+from localjudge.engine import gguf, memory
 from localjudge.errors import InputError, ModelError
 from localjudge.judging.judges import default_judge
 from localjudge.local_models import Found, FoundModel, SkippedFile, find_quantisation, measure_size
@@ -70,7 +70,7 @@ def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
     registry.
     """
     models, skipped = _find_models(folders)
-    free = hardware.available_bytes()
+    free = memory.available_bytes()
     checksums = model_registry.known_checksums(model.path for model in models)
     listed: list[ListedModel] = []
     for model in models:
@@ -174,18 +174,19 @@ def _describe_model(model: FoundModel, sha256: str | None, free: int | None) -> 
         sha256=sha256,
     )
     try:
-        facts = opening.model_facts(path, n_ctx)
+        header = gguf.read_model(path)
     except ModelError as error:
         return listed.model_copy(update={"cannot_judge": error.message.removeprefix(f"{path} ")})
+    needed_bytes = memory.needed_bytes(header, memory.context_for(header, n_ctx))
     fits = None
     if free is not None:
-        fits = facts.memory_bytes <= free
-    header = {
-        "quantisation": facts.quantisation or find_quantisation(path.name),
-        "context": facts.trained_context,
-        "chat_template": facts.chat_template,
-        "outputs": facts.outputs,
-        "needed_bytes": facts.memory_bytes,
+        fits = needed_bytes <= free
+    facts = {
+        "quantisation": header.quantisation or find_quantisation(path.name),
+        "context": header.size("context_length"),
+        "chat_template": "tokenizer.chat_template" in header.keys,
+        "outputs": header.outputs,
+        "needed_bytes": needed_bytes,
         "fits": fits,
     }
-    return listed.model_copy(update=header)
+    return listed.model_copy(update=facts)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from localjudge import model_registry
+from localjudge.engine import gguf
 from localjudge.engine.protocol import EngineSettings, InspectableEngine
-from localjudge.errors import ModelError, OutOfResource
+from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 
@@ -28,11 +28,9 @@ def find_model(judge: str) -> ModelFile:
 
     Raises ModelError, also if it is not GGUF.
     """
-    from localjudge.engine.llamacpp.gguf import require_gguf
-
     file = model_registry.locate(judge)
     if file is not None and file.is_file():
-        require_gguf(file)
+        gguf.require_gguf(file)
     return model_registry.find(judge)
 
 
@@ -70,7 +68,6 @@ def _open_in_process(
     begin_of_text: bool,
     progress: Progress | None = None,
 ) -> InspectableEngine:
-    from localjudge.engine.llamacpp import gguf
     from localjudge.engine.llamacpp.classifier import LlamaCppClassifier
     from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
@@ -110,60 +107,8 @@ def _identify(engine: InspectableEngine) -> dict[str, Any]:
     return {**engine.identity, **packages}
 
 
-class ModelFacts(NamedTuple):
-    """Facts from a model file.
-
-    `trained_context` is in tokens. `memory_bytes` is the memory needed with the context that is
-    used, `outputs` are the names of a classifier's outputs.
-    """
-
-    quantisation: str | None
-    layers: int
-    width: int
-    trained_context: int
-    chat_template: bool
-    memory_bytes: int
-    outputs: tuple[str, ...]
-
-
-def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
-    """Return facts from a model file, whose context is `n_ctx` tokens or the default.
-
-    Raises ModelError if it cannot judge.
-    """
-    from localjudge.engine.llamacpp import gguf, memory
-
-    model = gguf.read_model(path)
-    return ModelFacts(
-        quantisation=model.quantisation,
-        layers=model.size("block_count"),
-        width=model.size("embedding_length"),
-        trained_context=model.size("context_length"),
-        chat_template="tokenizer.chat_template" in model.keys,
-        memory_bytes=memory.needed_bytes(model, memory.context_for(model, n_ctx)),
-        outputs=model.outputs,
-    )
-
-
-def can_judge(path: Path) -> bool:
-    from localjudge.engine.llamacpp import gguf
-
-    try:
-        gguf.read_model(path, words=False)
-    except (ModelError, OutOfResource):
-        return False
-    return True
-
-
 def engine_build() -> tuple[str, tuple[str, ...], bool]:
     """Return the engine's library with its version, its GPU backends, and whether it uses a GPU."""
     from localjudge.engine.llamacpp.model import build
 
     return build()
-
-
-def model_metadata(model: ModelFile) -> Mapping[str, str]:
-    """Return the model's metadata by GGUF key, with the names of a classifier's outputs."""
-    from localjudge.engine.llamacpp import gguf
-
-    return gguf.read(model.path).metadata

@@ -17,7 +17,8 @@ from time import monotonic
 from typing import Any
 
 from localjudge import model_registry, resources
-from localjudge.engine.opening import can_judge, find_model, model_metadata, open_engine
+from localjudge.engine import gguf
+from localjudge.engine.opening import find_model, open_engine
 from localjudge.engine.protocol import Engine, EngineStats, answers_in_order, has_model_file
 from localjudge.errors import InputError, LocaljudgeError, ModelError
 from localjudge.evidence import nearest
@@ -116,7 +117,7 @@ def open_judge(judge: str, settings: RunSettings, progress: Progress | None = No
     """Open a judge by its name or path. Raises ModelError if the model is missing or unusable."""
     file = find_model(judge)
     # An unusable profile is refused before gigabytes are loaded.
-    chosen = settings.profile_for(file.profile, model_metadata(file))
+    chosen = settings.profile_for(file.profile, gguf.read(file.path).metadata)
     profile, _ = chosen
     with ExitStack() as undo:
         engine = open_engine(
@@ -141,7 +142,7 @@ def other_judges() -> str:
     with suppress(LocaljudgeError, OSError, ValueError):  # advice never ends a run
         for program in ("ollama", "hf", "lmstudio"):
             for model in list_models(program):
-                if isinstance(model, FoundModel) and can_judge(model.path):
+                if isinstance(model, FoundModel) and gguf.can_judge(model.path):
                     models.setdefault(model.path.resolve(), model.source)
     if not models:
         return ""

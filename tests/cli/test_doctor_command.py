@@ -8,7 +8,7 @@ import pytest
 import random_model
 
 import localjudge
-from localjudge.engine import hardware
+from localjudge.engine import memory
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.judging.job import open_job
 from localjudge.judging.plan import plan
@@ -169,7 +169,7 @@ def test_a_judge_that_cannot_be_used_is_a_failed_check(
             Path("refusing.gguf"), random_model.byte_vocabulary(), chat_template=template
         )
     else:
-        monkeypatch.setattr(hardware, "available_bytes", lambda: 1000)
+        monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
     code, checks, not_made = diagnosed(call, "--judge", judge)
     assert (code, checks[name]["status"], not_made[0]) == (1, "failed", skipped)
     assert finding in checks[name]["finding"]

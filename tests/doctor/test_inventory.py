@@ -53,7 +53,7 @@ def test_a_model_larger_than_free_memory_does_not_fit(
     model = gguf(tmp_path / "some.gguf")
     needed = listed(tmp_path)[str(model)]["needed_bytes"]
     for free, fits in ((needed, True), (needed - 1, False), (None, None)):
-        monkeypatch.setattr("localjudge.engine.hardware.available_bytes", lambda free=free: free)
+        monkeypatch.setattr("localjudge.engine.memory.available_bytes", lambda free=free: free)
         assert listed(tmp_path)[str(model)]["fits"] is fits
 
 

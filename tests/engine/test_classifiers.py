@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from localjudge import ModelError, model_registry
+from localjudge.engine import gguf
 from localjudge.engine.llamacpp.classifier import LlamaCppClassifier, answer_from, answer_texts
 from localjudge.engine.llamacpp.context import Encoder
 from localjudge.engine.llamacpp.loading import load
-from localjudge.engine.opening import can_judge, model_facts, open_engine
+from localjudge.engine.opening import open_engine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.judge.profile import load_grammar
 from localjudge.metrics import SampleError
@@ -111,8 +112,8 @@ def test_the_engine_of_a_classifier_is_found_by_its_header(
     make_model: ModelMaker, profile: Path
 ) -> None:
     file = make_classifier(make_model, NLI_SHAPE)
-    assert can_judge(file.path)
-    assert model_facts(file.path).outputs == ENTAILMENT
+    assert gguf.can_judge(file.path)
+    assert gguf.read_model(file.path).outputs == ENTAILMENT
     with closing(open_engine(file, EngineSettings(threads=1))) as engine:
         assert isinstance(engine, LlamaCppClassifier)
         assert engine.outputs == ENTAILMENT

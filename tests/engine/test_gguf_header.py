@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import ModelError
-from localjudge.engine.llamacpp import gguf as header
-from localjudge.engine.llamacpp import memory
-from localjudge.engine.opening import find_model, model_facts
+from localjudge.engine import gguf as header
+from localjudge.engine import memory
+from localjudge.engine.opening import find_model
 from tests.local_models.conftest import gguf
 
 pytestmark = pytest.mark.engine
@@ -59,11 +59,10 @@ def test_the_header_gives_facts_without_opening_the_model(
     )
     rest = path.stat().st_size - path.read_bytes().index(b"output_norm.weight")
     assert rest - 20_000 < header.read(path).weight_bytes < rest
-    facts = model_facts(path)
-    assert str(facts.quantisation).startswith(quantisation)
-    assert facts.chat_template == (template is not None)
-    assert facts.trained_context == 2048
-    assert facts.memory_bytes == memory.needed_bytes(header.read_model(path), 2048)
+    model = header.read_model(path)
+    assert str(model.quantisation).startswith(quantisation)
+    assert ("tokenizer.chat_template" in model.keys) == (template is not None)
+    assert model.size("context_length") == memory.context_for(model, None) == 2048
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -78,7 +77,8 @@ def test_a_damaged_header_is_a_localjudge_error_or_harmless(
     whole[start : start + 8] = data.draw(st.binary(min_size=0, max_size=8))
     path.write_bytes(bytes(whole[: data.draw(st.integers(0, len(whole)))]))
     with suppress(ModelError):
-        assert model_facts(path).memory_bytes >= 0
+        model = header.read_model(path)
+        assert memory.needed_bytes(model, memory.context_for(model, None)) >= 0
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 import random_model
 
 from localjudge import OutOfResource
-from localjudge.engine import hardware
-from localjudge.engine.llamacpp import gguf, memory
+from localjudge.engine import gguf, memory
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
 from localjudge.types import JudgeCard
@@ -101,7 +100,7 @@ def test_the_estimate_of_a_classifier_matches_the_allocation(
 
 READ = """
 import re
-from localjudge.engine.llamacpp import gguf, memory
+from localjudge.engine import gguf, memory
 from localjudge.engine.llamacpp.context import Encoder
 from localjudge.engine.llamacpp.model import open_model
 
@@ -130,7 +129,7 @@ def test_the_estimate_of_the_bundled_reader_matches_its_memory(tmp_path: Path) -
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hardware, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
     numbers = (
         r"it needs about \d+ MiB \(weights .*cache for 2,048 tokens.*0 MiB are free(?s:.*)n_ctx"
     )
@@ -150,9 +149,9 @@ def test_a_control_group_limits_free_memory(
         f"anon 5\nactive_file {GIB // 2}\ninactive_file {GIB // 2}\n", encoding="ascii"
     )
     (group.parent / "memory.max").write_text("max\n", encoding="ascii")
-    monkeypatch.setattr(hardware, "_CGROUPS", tmp_path)
-    assert hardware.room_in_groups("docker/abc") == 2 * GIB
-    assert hardware.room_in_groups("nowhere") is None
+    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
+    assert memory.room_in_groups("docker/abc") == 2 * GIB
+    assert memory.room_in_groups("nowhere") is None
 
 
 def test_a_small_size_is_not_rounded_to_zero() -> None:
@@ -167,7 +166,7 @@ import resource
 import spacy
 from localjudge import resources
 from localjudge.cli.main import main
-from localjudge.engine import hardware
+from localjudge.engine import memory
 from localjudge.engine.llamacpp import model
 from localjudge.engine.llamacpp.context import KVCache
 from localjudge.errors import OutOfResource
@@ -192,7 +191,7 @@ def limited(program: str, home: Path) -> "subprocess.CompletedProcess[str]":
 def test_an_address_space_limit_limits_free_memory(tmp_path: Path) -> None:
     """100 MiB minus a few pages for the reading itself."""
     done = limited(
-        "print(hardware.room_in_address_space()); leave(100); print(hardware.available_bytes())",
+        "print(memory.room_in_address_space()); leave(100); print(memory.available_bytes())",
         tmp_path,
     )
     unbounded, free = done.stdout.split()

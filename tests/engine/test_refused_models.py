@@ -14,7 +14,7 @@ from gguf import GGUFReader, GGUFValueType, GGUFWriter
 from made_up_vocabulary import Typed
 
 from localjudge import InputError, Judge, ModelError, model_registry
-from localjudge.engine.llamacpp import gguf
+from localjudge.engine import gguf
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
 from localjudge.model_registry import ModelFile

@@ -20,9 +20,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from localjudge.engine.llamacpp import memory
-from localjudge.engine.llamacpp.memory import UBATCH
+from localjudge.engine import memory
 from localjudge.engine.llamacpp.model import complaints, delayed_interrupts, listen, llama_cpp
+from localjudge.engine.memory import UBATCH
 from localjudge.engine.prompts import TokenPath, shared_nodes
 from localjudge.errors import ModelError, OutOfResource
 

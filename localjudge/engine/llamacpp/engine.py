@@ -23,9 +23,9 @@ from itertools import chain
 from typing import Any
 
 from localjudge.engine.decoding import CompiledGrammar, ConstrainedAnswer, Constraints
-from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.context import KVCache
 from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.memory import UBATCH
 from localjudge.engine.prompts import (
     TokenPath,
     depth_first,
@@ -96,7 +96,7 @@ class LlamaCppEngine:
             "engine": "llama.cpp",
             **self._loaded.identity,
             "llguidance": package_version("llguidance"),
-            "n_ubatch": memory.UBATCH,
+            "n_ubatch": UBATCH,
             "begin_of_text": bool(self._begin),
         }
 

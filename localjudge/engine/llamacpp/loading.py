@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge import model_registry
-from localjudge.engine import hardware
-from localjudge.engine.llamacpp import memory
-from localjudge.engine.llamacpp.gguf import Header, read_model
+from localjudge.engine import memory
+from localjudge.engine.gguf import Header, read_model
 from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model, usable_threads
 from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult, find_self_check
 from localjudge.engine.protocol import EngineSettings
@@ -95,7 +94,7 @@ def load(
         flash_attention=header.is_classifier,
     )
     try:
-        self_check = find_self_check(file.sha256, wanted, progress)
+        self_check = find_self_check(file.sha256, wanted, progress or Progress())
         model = _open_as_hashed(file, header, gpu_layers=gpu_layers, repack=self_check.repack)
     except OutOfResource as error:
         if gpu_layers:
@@ -123,7 +122,7 @@ def _gpu_layers(settings: EngineSettings) -> int:
 
 
 def _require_memory(path: Path, header: Header, n_ctx: int) -> None:
-    free = hardware.available_bytes()
+    free = memory.available_bytes()
     if free is not None and memory.needed_bytes(header, n_ctx) > free:
         numbers = memory.needed_and_free(header, n_ctx)
         problem = f"{path} does not fit into memory: it needs {numbers}"

@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from localjudge.engine.llamacpp import memory
+from localjudge.engine import memory
 from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import InputError, LocaljudgeError, ModelError, OutOfResource
 

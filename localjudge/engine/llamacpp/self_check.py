@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -27,8 +28,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from localjudge import resources
-from localjudge.engine import hardware
-from localjudge.engine.llamacpp import gguf, memory
+from localjudge.engine import gguf, memory
 from localjudge.engine.llamacpp.context import Encoder, KVCache, RewindMode
 from localjudge.engine.llamacpp.model import open_model
 from localjudge.engine.tokens import Vocabulary
@@ -93,35 +93,48 @@ class SelfCheckResult(Record):
 
 
 def find_self_check(
-    model_sha256: str, wanted: SelfCheckInput, progress: Progress | None = None
+    model_sha256: str, wanted: SelfCheckInput, progress: Progress
 ) -> SelfCheckResult:
     """Return the self-check of this model on this machine, cached or run now.
 
     Raises ModelError or OutOfResource if the model cannot be used.
     """
+    machine = [platform.machine(), platform.node(), processor_name()]
     key = {
         "model_sha256": model_sha256,
         "settings": wanted.model_dump(mode="json", exclude={"path", "threads", "repack"}),
-        "build": [version("llama-cpp-python"), *hardware.machine()],
+        "build": [
+            version("llama-cpp-python"),
+            platform.machine(),
+            platform.node(),
+            processor_name(),
+        ],
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     file = resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
     with suppress(OSError, ValidationError):
         return SelfCheckResult.model_validate_json(file.read_bytes())
     expected = _START_SECONDS + measure_size(wanted.path) / _GIB * _SECONDS_A_GIB
-    text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
-    if progress is None:
-        _log.info(text)
-        result = _try_in_child(wanted, lambda: None)
-    else:
-        progress.note(text)
-        began = time.monotonic()
-        result = _try_in_child(
-            wanted, lambda: progress.elapsed("self-test", time.monotonic() - began, expected)
-        )
-        progress.pause()
+    progress.note(f"first use of this model on this machine: a self-test, {roughly(expected)}")
+    began = time.monotonic()
+    result = _try_in_child(
+        wanted, lambda: progress.elapsed("self-test", time.monotonic() - began, expected)
+    )
+    progress.pause()
     resources.remember(file, result.model_dump_json())
     return result
+
+
+def processor_name() -> str:
+    """Return the model name of the processor, or "" if it is unknown."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    for line in lines:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return ""
 
 
 def check_here(wanted: SelfCheckInput) -> SelfCheckResult:

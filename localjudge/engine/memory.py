@@ -1,4 +1,4 @@
-"""Estimate the memory of a model and its context.
+"""Estimate the memory of a model and its context, and read how much is free.
 
     weights    bytes of tensor data, read into memory
     cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes (keys and values, F16)
@@ -12,10 +12,12 @@ flash attention. Although it writes no token, llama.cpp keeps room for the logit
     working    (vocabulary + n_ctx / 2 + max(feed forward, 2 x width) + 4 x width) x n_ctx x 4 bytes
 """
 
+import os
 import re
+import sys
+from pathlib import Path
 
-from localjudge.engine import hardware
-from localjudge.engine.llamacpp.gguf import Header
+from localjudge.engine.gguf import Header
 from localjudge.types import readable
 from localjudge.words import option_name
 
@@ -25,6 +27,7 @@ _MAX_DEFAULT_CONTEXT = 8192
 _MAX_DEFAULT_CLASSIFIER_CONTEXT = 512
 _F16_BYTES = 2
 _F32_BYTES = 4
+_CGROUPS = Path("/sys/fs/cgroup")
 _OUT_OF_MEMORY = re.compile(
     "cannot allocate memory|resource temporarily unavailable|insufficient memory|out of memory|"
     "bad_alloc|MemoryError|(failed|unable) to (allocate|reserve)",
@@ -79,7 +82,7 @@ def working_bytes(model: Header, n_ctx: int) -> int:
 
 def needed_and_free(model: Header, n_ctx: int) -> str:
     """Say how much memory a judge needs, and how much is free."""
-    free = hardware.available_bytes()
+    free = available_bytes()
     room = "the amount of free memory is unknown"
     if free is not None:
         room = f"{readable(free)} are free"
@@ -104,3 +107,61 @@ def memory_hint() -> str:
 def is_out_of_memory(message: str) -> bool:
     """Return whether a message of llama.cpp or the system says that memory or threads lack."""
     return bool(_OUT_OF_MEMORY.search(message))
+
+
+def available_bytes() -> int | None:
+    """Return the least free memory of machine, control group and address space."""
+    group = ""
+    for line in _lines("/proc/self/cgroup"):
+        if line.startswith("0::"):
+            group = line[3:]
+    bounds = [_available_memory(), room_in_groups(group), room_in_address_space()]
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def _available_memory() -> int | None:
+    """Return the free memory of the machine, or all of its memory if the system does not tell."""
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    if sys.platform == "win32":
+        return None
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def room_in_address_space() -> int | None:
+    """Return the bytes that this process may still map."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    sizes = _lines("/proc/self/statm")
+    if limit == resource.RLIM_INFINITY or not sizes:
+        return None
+    return max(0, limit - int(sizes[0].split()[0]) * resource.getpagesize())
+
+
+def room_in_groups(group: str) -> int | None:
+    """Return the least free memory of a control group (version 2) and its parents."""
+    here = _CGROUPS / group.lstrip("/")
+    rooms: list[int] = []
+    for folder in (here, *here.parents):
+        limit = _lines(folder / "memory.max")
+        used = _lines(folder / "memory.current")
+        if not folder.is_relative_to(_CGROUPS) or not used or limit in ([], ["max"]):
+            continue
+        cached = 0
+        for line in _lines(folder / "memory.stat"):
+            name, size = line.split()
+            if name in ("active_file", "inactive_file"):
+                cached += int(size)
+        rooms.append(max(0, int(limit[0]) - int(used[0]) + cached))
+    return min(rooms, default=None)
+
+
+def _lines(file: str | Path) -> list[str]:
+    try:
+        return Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []

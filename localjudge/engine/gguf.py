@@ -177,6 +177,15 @@ def read_model(path: Path, *, words: bool = True) -> Header:
     return header
 
 
+def can_judge(path: Path) -> bool:
+    """Return whether the first keys of a model's header say that it can judge."""
+    try:
+        read_model(path, words=False)
+    except (ModelError, OutOfResource):
+        return False
+    return True
+
+
 def require_gguf(path: Path) -> None:
     with _opened(path):
         pass
