@@ -24,7 +24,7 @@ from localjudge.judging.settings import RunSettings
 from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
 from localjudge.run_directory.result_rows import Evaluation, EvidenceRow, VerdictRow, with_evidence
-from localjudge.text.mark_names import RANK
+from localjudge.text.marks import RANK
 from localjudge.text.segmenter import JudgedSentences, judged_sentences
 from localjudge.types import Sample, Span, context_texts
 

@@ -38,8 +38,7 @@ from localjudge.metrics.metric import (
     response_statements,
     shown_if_other,
 )
-from localjudge.text.mark_names import ID_WITH_DIGIT, RANK, RANK_RANGE
-from localjudge.text.marks import Mark
+from localjudge.text.marks import ID_WITH_DIGIT, RANK, RANK_RANGE, Mark
 from localjudge.types import Attribution, Context, Sample, Scored, Undefined, Unit, context_texts
 
 _MAX_LISTED = 5

@@ -35,8 +35,7 @@ from localjudge.text.languages import (
     load_words,
 )
 from localjudge.text.lines import MARKER, Range, find_items, is_number_of_next, split_pieces
-from localjudge.text.mark_names import YEARS
-from localjudge.text.marks import after_stop_ranges
+from localjudge.text.marks import YEARS, after_stop_ranges
 from localjudge.text.markup import (
     before_opening_tags,
     blanked,

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from localjudge.text.languages import any_of
 from localjudge.text.lines import BLANK_LINE, LINE_ENDS, Range
-from localjudge.text.mark_names import PREDICATES, RANK, RANK_RANGE
-from localjudge.text.marks import Mark
+from localjudge.text.marks import PREDICATES, RANK, RANK_RANGE, Mark
 
 _HEADING_WORD = any_of("headings")
 _AROUND = r"(?:</?(?:b|strong|em|i|u)>|[^\w\[(（]|_)*"

@@ -103,12 +103,7 @@ def find_self_check(
     key = {
         "model_sha256": model_sha256,
         "settings": wanted.model_dump(mode="json", exclude={"path", "threads", "repack"}),
-        "build": [
-            version("llama-cpp-python"),
-            platform.machine(),
-            platform.node(),
-            processor_name(),
-        ],
+        "build": [version("llama-cpp-python"), *machine],
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     file = resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
