@@ -19,12 +19,12 @@ from typing import Any, Literal, NamedTuple
 
 from localjudge.doctor.checks import ANOTHER_JUDGE, CheckResult, failed, warn_if, warning
 from localjudge.engine.protocol import Engine, answers_in_order
-from localjudge.evidence.finder import ENGLISH
-from localjudge.evidence.nearest import Finders, show_nearest
+from localjudge.judge.nearest import Finders, show_nearest
 from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Progress
 from localjudge.stats.interval import binomial_cdf
 from localjudge.text import Segmenter
+from localjudge.text.finder import ENGLISH
 from localjudge.types import (
     ONE_HALF,
     Answer,

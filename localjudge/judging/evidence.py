@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, groupby
 
-from localjudge.evidence.finder import CLOSE, CLOSE_UNREAD, Finder, Match, Part
-from localjudge.evidence.nearest import Finders, shared_finders
+from localjudge.judge.nearest import Finders, shared_finders
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
 from localjudge.run_directory.result_rows import Evaluation, EvidenceRow, VerdictRow, with_evidence
+from localjudge.text.finder import CLOSE, CLOSE_UNREAD, Finder, Match, Part
 from localjudge.text.marks import RANK
 from localjudge.text.segmenter import JudgedSentences, judged_sentences
 from localjudge.types import Sample, Span, context_texts

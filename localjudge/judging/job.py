@@ -19,7 +19,6 @@ from localjudge.dataset.samples import columns_fingerprint
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import RunDirectoryError
-from localjudge.evidence import finder
 from localjudge.judging.data_report import NotedProgress, report_data
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import find_evidence
@@ -52,6 +51,7 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import has_one_order
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.summary import SUMMARY, Summary, allowed_failures
+from localjudge.text import finder
 from localjudge.text.folding import fold
 from localjudge.words import numbered, option, option_name
 

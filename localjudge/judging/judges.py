@@ -21,7 +21,7 @@ from localjudge.engine import gguf
 from localjudge.engine.opening import find_model, open_engine
 from localjudge.engine.protocol import Engine, EngineStats, answers_in_order, has_model_file
 from localjudge.errors import InputError, LocaljudgeError, ModelError
-from localjudge.evidence import nearest
+from localjudge.judge import nearest
 from localjudge.judge.probes import answer_probes, probes
 from localjudge.judge.profile import ANSWER_SENTENCE, PromptProfile
 from localjudge.judge.profile_choice import ChosenProfile

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from localjudge import types
 from localjudge.errors import SampleError
-from localjudge.evidence.nearest import shared_finders, show_nearest
+from localjudge.judge.nearest import shared_finders, show_nearest
 from localjudge.judge.windows import Windows
 from localjudge.judging.judges import SingleJudge
 from localjudge.metrics import Sentences

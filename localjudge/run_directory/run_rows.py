@@ -13,7 +13,7 @@ from typing import Any
 from localjudge.dataset.paths import MISSING, lookup
 from localjudge.dataset.rows import UNKNOWN, group_name, is_blank
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.evidence.nearest import MARK
+from localjudge.judge.nearest import MARK
 from localjudge.judge.profile import reads_nearest
 from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.identity import NearestIdentity

@@ -33,7 +33,7 @@ from reader_recipe.tokens import (
 )
 from train import Example, find_device, forward
 
-from localjudge.evidence.nearest import read_nearest
+from localjudge.judge.nearest import read_nearest
 from localjudge.text import Segmenter
 from localjudge.text.segmenter import JudgedSentences
 

@@ -16,7 +16,7 @@ import numpy as np
 from reader_recipe.rows import Generator, Row
 from reader_recipe.tokens import MAX_STATEMENT, MAX_TOKENS, Ids, Tokenizer
 
-from localjudge.evidence.nearest import read_nearest
+from localjudge.judge.nearest import read_nearest
 from localjudge.text import Segmenter
 from localjudge.text.segmenter import JudgedSentences
 

@@ -1,6 +1,6 @@
 """What a reader is shown of each kind of task."""
 
-from localjudge.evidence.nearest import Finders, show_nearest
+from localjudge.judge.nearest import Finders, show_nearest
 from localjudge.metrics import Attribution, CustomQuestion, Relevance, Task, Usefulness
 from localjudge.text import Segmenter
 from localjudge.types import Sufficiency

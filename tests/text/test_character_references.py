@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge import Sample
-from localjudge.evidence.finder import Finder
 from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Span, Unit, response_statements
 from localjudge.text import sentences
+from localjudge.text.finder import Finder
 from localjudge.text.markup import read_characters
 from localjudge.text.segmenter import judged_sentences
 

@@ -11,7 +11,7 @@ from judge_accuracy.questions import WholeStatement
 
 import localjudge
 from evidence_accuracy.rows import LabelledStatement
-from localjudge.evidence.finder import Finder
+from localjudge.text.finder import Finder
 from localjudge.types import Span
 
 Ranking = Callable[[Sequence[LabelledStatement]], list[list[int]]]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from localjudge.evidence.finder import Finder
 from localjudge.text import sentences
+from localjudge.text.finder import Finder
 
 
 def words_of(statement: str, language: str = "en") -> list[str]:

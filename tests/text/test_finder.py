@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.evidence.finder import Finder
 from localjudge.metrics import Span
 from localjudge.text import Segmenter
+from localjudge.text.finder import Finder
 
 CUT = Segmenter("en")
 WORDS = ["Ulm", "Danube", "rises", "flows", "the", "of", "1,000", "東京", "<b>", "|", "in"]

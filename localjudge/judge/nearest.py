@@ -34,8 +34,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from localjudge.evidence.finder import ENGLISH, Cut, Finder, Part, add_weights, end_of_part
-from localjudge.evidence.finder import VERSION as FINDER_VERSION
+from localjudge.text.finder import ENGLISH, Cut, Finder, Part, add_weights, end_of_part
+from localjudge.text.finder import VERSION as FINDER_VERSION
 from localjudge.text.segmenter import judged_sentences
 from localjudge.types import (
     Attribution,

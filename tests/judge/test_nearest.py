@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.evidence.nearest import read_nearest
+from localjudge.judge.nearest import read_nearest
 from localjudge.text import Segmenter
 
 MARK = " ... "

@@ -1,1 +1,0 @@
-"""Find the sentences of a text that come closest to a statement."""
