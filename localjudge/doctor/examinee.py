@@ -76,7 +76,7 @@ class Examinee:
         """Return the requests, with the nearest sentences only if the judge reads no more."""
         requests: list[VerdictRequest] = []
         for task in tasks:
-            letters = self.writer.letters(task)
+            letters = self.writer.profile.letters(task)
             shown = task
             if letters is not None:
                 shown = show_nearest(task, self._finders, letters, lambda _: True)

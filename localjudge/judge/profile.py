@@ -27,7 +27,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, Self, cast
 
@@ -232,24 +232,17 @@ class TaskPrompt(Record):
                 names.add(name)
         return names
 
-    @property
-    def grammar_names(self) -> list[str]:
-        """Names of the bundled grammars that answers follow."""
-        names = []
-        if isinstance(self.grammar, str):
-            names.append(self.grammar)
-        if self.reasons:
-            names += [self.reasons.before, self.reasons.after]
-        return names
-
     @model_validator(mode="after")
     def _can_be_asked(self) -> Self:
         if self.is_conversation and not self.node[0].role:
             raise ValueError("the first node must have a role if another node has one")
         if self.template and not self.is_conversation:
             raise ValueError("arguments of a chat template need nodes with roles")
-        for name in self.grammar_names:
-            if name not in GRAMMARS:
+        names: list[object] = [self.grammar]
+        if self.reasons:
+            names += [self.reasons.before, self.reasons.after]
+        for name in names:
+            if isinstance(name, str) and name not in GRAMMARS:
                 listed = ", ".join(sorted(GRAMMARS))
                 raise ValueError(f"no grammar is called {name!r}; the grammars are {listed}")
         if "unit" not in self.placeholders:
@@ -341,6 +334,26 @@ class PromptProfile(Record):
             adapter=task.answer.adapter,
         )
 
+    def letters(self, task: Task) -> int | None:
+        """Return the letters of the nearest sentences that the model reads for a task.
+
+        None if it reads everything.
+        """
+        if self.nearest is None or not reads_nearest(self.nearest.units, task.unit.kind):
+            return None
+        return self.nearest.letters
+
+    @property
+    def overlap(self) -> int:
+        """Sentences that a window repeats of the previous one."""
+        return self.head.overlap if self.head else 0
+
+    def window_capacity(self, capacity: int) -> int:
+        """Return the tokens of a window for an engine with this capacity."""
+        if self.head is None or self.head.window_tokens is None:
+            return capacity
+        return min(self.head.window_tokens, capacity)
+
     def find_task(self, name: str) -> str | None:
         """Return the task whose prompt asks this one, or None if the profile has none."""
         if name in self.tasks:
@@ -391,26 +404,15 @@ def load_schema(name: str) -> dict[str, Any]:
     `reason_attributed` has a reason before the verdict, `attributed_reason` after it.
     """
     for verdict in _LABELS:
-        if name == f"reason_{verdict}":
-            schema = load_schema(verdict)
+        if name not in (f"reason_{verdict}", f"{verdict}_reason"):
+            continue
+        schema = load_schema(verdict)
+        properties = {**schema["properties"], "reason": _REASON}
+        order = "The verdict, then a reason."
+        if name.startswith("reason"):
             properties = {"reason": _REASON, **schema["properties"]}
-            return _with_properties(schema, properties, "A reason, then the verdict.")
-        if name == f"{verdict}_reason":
-            schema = load_schema(verdict)
-            properties = {**schema["properties"], "reason": _REASON}
-            return _with_properties(schema, properties, "The verdict, then a reason.")
+            order = "A reason, then the verdict."
+        schema["description"] = f"{schema['description']} {order}"
+        return {**schema, "properties": properties, "required": list(properties)}
     text = resources.bundled_file("grammars", f"{name}.json").read_text(encoding="utf-8")
     return cast(dict[str, Any], json.loads(text))
-
-
-def _with_properties(
-    schema: Mapping[str, Any],
-    properties: Mapping[str, Any],
-    order: str,
-) -> dict[str, Any]:
-    return {
-        **schema,
-        "description": f"{schema['description']} {order}",
-        "properties": properties,
-        "required": list(properties),
-    }

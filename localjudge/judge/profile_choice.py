@@ -204,3 +204,15 @@ def _require_fit(profile: PromptProfile, metadata: Mapping[str, str]) -> None:
         problem = f"{fits}, and the model has no classification head"
         raise InputError(problem, hint=f"omit {option_name('profile')}")
     raise InputError(f"{fits}, and the model has the outputs {listed}", hint=hint)
+
+
+def require_reasons(profile: PromptProfile, reasons: str) -> None:
+    """Raise InputError if reasons are wanted that a task of the profile cannot give."""
+    if reasons == "none":
+        return
+    mute = sorted(name for name, task in profile.tasks.items() if not task.reasons)
+    if mute:
+        tasks = ", ".join(mute)
+        problem = f"the prompt profile {profile.name!r} cannot give reasons ({tasks})"
+        hint = f"omit {option_name('reasons')}, or name another model with {option('judge')}"
+        raise InputError(problem, hint=hint)

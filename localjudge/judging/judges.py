@@ -280,7 +280,7 @@ def scale_kind(metric: Metric, judges: Iterable[SingleJudge]) -> ScaleKind:
     """
     special: set[str] = set()
     for judge in judges:
-        special |= judge.prompts.special_tasks
+        special.update(judge.prompts.profile.special)
     tasks = list_tasks([metric])
     for task, kind in _SPECIAL.items():
         if tasks == {task} and task in special:

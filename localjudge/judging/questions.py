@@ -59,6 +59,7 @@ class Wording:
     ) -> None:
         self._prompts = judge.prompts
         self.engine = judge.engine
+        self._capacity = judge.prompts.profile.window_capacity(judge.engine.capacity)
         self._sentences = sentences
         self._language = language
         if identity is None:
@@ -90,13 +91,13 @@ class Wording:
             return [((self.keys.keyed(request), None),) for request in requests]
         cut = Windows(
             cost=lambda task: self.engine.length(self._prompts.request(task)),
-            capacity=self._prompts.window_capacity(self.engine.capacity),
+            capacity=self._capacity,
             sentences=self._sentences,
-            overlap=self._prompts.overlap,
+            overlap=self._prompts.profile.overlap,
         )
         questions_by_task: list[tuple[Question, ...]] = []
         for task, whole in zip(tasks, requests, strict=True):
-            if self._prompts.letters(task) is not None:
+            if self._prompts.profile.letters(task) is not None:
                 questions_by_task.append(((self.keys.keyed(whole), None),))
                 continue
             questions_of_task: list[Question] = []
@@ -108,7 +109,7 @@ class Wording:
 
     def _show(self, task: Task) -> Task:
         """Return the task with the nearest sentences only, if the judge reads no more."""
-        letters = self._prompts.letters(task)
+        letters = self._prompts.profile.letters(task)
         if letters is None:
             return task
         finders = shared_finders(self._sentences, self._language)
@@ -120,8 +121,7 @@ class Wording:
         if self._surely_fits(request):
             return True
         try:
-            capacity = self._prompts.window_capacity(self.engine.capacity)
-            return self.engine.length(request) <= capacity
+            return self.engine.length(request) <= self._capacity
         except SampleError:
             return True
 
@@ -129,8 +129,7 @@ class Wording:
         """Compare bytes instead of tokens: a token has at least one byte."""
         size = sum(map(_count_bytes, request.path))
         size += len(request.path) + len(request.grammar.pattern) + request.grammar.reason_tokens
-        capacity = self._prompts.window_capacity(self.engine.capacity)
-        return size + _ROOM_FOR_SPECIAL_TOKENS <= capacity
+        return size + _ROOM_FOR_SPECIAL_TOKENS <= self._capacity
 
 
 def distinct(worded: Iterable[WordedTask]) -> dict[str, KeyedRequest]:

@@ -21,8 +21,9 @@ from localjudge.judge.profile_choice import (
     choose_profile,
     no_profile,
     read_profile,
+    require_reasons,
 )
-from localjudge.judge.wording import Reasons, require_reasons
+from localjudge.judge.wording import Reasons
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.metric import Metric
 from localjudge.run_directory.manifest import SettingsOfResults
