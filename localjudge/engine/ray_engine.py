@@ -17,8 +17,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from localjudge.engine.prompts import depth_first
-from localjudge.engine.protocol import Engine, EngineStats
+from localjudge.engine.protocol import Engine, EngineStats, depth_first
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 from localjudge.progress import Progress
 from localjudge.types import Answer, NoAnswer, VerdictRequest

@@ -30,7 +30,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from localjudge.errors import ModelError, SampleError
-from localjudge.types import ChatEnds
+from localjudge.types import ChatEnds, Node
 
 _MARKER = "localjudge-message-7f3a"
 _CONVERSATIONS = (("system", "user", "assistant", "user"), ("user", "assistant", "user"), ("user",))
@@ -208,6 +208,22 @@ class Vocabulary:
         if self.exact and self.decode(tokens) != data:
             raise SampleError("the model's tokenizer does not give this text back as it is")
         return tokens
+
+    def node(self, node: Node) -> tuple[int, ...]:
+        """Tokenize a node of a prompt. Raises SampleError for a text of the user as `user` does."""
+        tokens: list[int] = []
+        for piece in node:
+            if piece.trusted:
+                tokens += self.trusted(piece.text)
+            else:
+                tokens += self.user(piece.text)
+        return tuple(tokens)
+
+    def start(self, *, begin_of_text: bool) -> tuple[int, ...]:
+        """Return the tokens at the start of every prompt."""
+        if begin_of_text and self.begin is not None:
+            return (self.begin,)
+        return ()
 
     def decode(self, tokens: list[int]) -> bytes:
         return b"".join(self.pieces[token] for token in tokens)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.prompts import (
+from localjudge.engine.protocol import (
     TokenPath,
     depth_first,
     distinct_tokens,

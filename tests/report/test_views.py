@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from localjudge import Run, Sample, ScriptedEngine, evaluate
-from localjudge.engine.prompts import require_room
+from localjudge.engine.protocol import require_room
 from localjudge.engine.scripted import unit_text
 from localjudge.metrics import SampleError, Scored, Sentences, Steps
 from localjudge.model_registry import registered

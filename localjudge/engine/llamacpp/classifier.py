@@ -29,13 +29,12 @@ from numpy.typing import NDArray
 
 from localjudge.engine.llamacpp.context import Encoder
 from localjudge.engine.llamacpp.loading import load
-from localjudge.engine.prompts import (
+from localjudge.engine.protocol import (
+    EngineSettings,
+    EngineStats,
     equal_requests,
     require_room,
-    start_of_prompts,
-    tokenize_node,
 )
-from localjudge.engine.protocol import EngineSettings, EngineStats
 from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import ModelError, SampleError
 from localjudge.model_registry import ModelFile, find_adapter
@@ -84,7 +83,7 @@ class LlamaCppClassifier:
             )
             undo.pop_all()
         self._loaded = loaded
-        self._begin = start_of_prompts(vocabulary, begin_of_text=begin_of_text)
+        self._begin = vocabulary.start(begin_of_text=begin_of_text)
         # Not bound to self: a vocabulary in a cycle of references would be freed too late.
         self._tokenize_pieces = lru_cache(maxsize=_NODES_KEPT)(
             partial(_tokenize_pieces, vocabulary)
@@ -209,7 +208,7 @@ class LlamaCppClassifier:
 
 
 def _tokenize_pieces(vocabulary: Vocabulary, node: Node) -> list[tuple[Piece, tuple[int, ...]]]:
-    return [(piece, tokenize_node(vocabulary, (piece,))) for piece in node]
+    return [(piece, vocabulary.node((piece,))) for piece in node]
 
 
 def _adapter(request: VerdictRequest) -> str:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from localjudge.engine import memory
 from localjudge.engine.llamacpp.model import complaints, delayed_interrupts, listen, llama_cpp
 from localjudge.engine.memory import UBATCH
-from localjudge.engine.prompts import TokenPath, shared_nodes
+from localjudge.engine.protocol import TokenPath, shared_nodes
 from localjudge.errors import ModelError, OutOfResource
 
 _STATES_KEPT = 4

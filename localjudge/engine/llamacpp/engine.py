@@ -18,7 +18,7 @@ because
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -26,16 +26,15 @@ from localjudge.engine.decoding import CompiledGrammar, ConstrainedAnswer, Const
 from localjudge.engine.llamacpp.context import KVCache
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.memory import UBATCH
-from localjudge.engine.prompts import (
+from localjudge.engine.protocol import (
+    EngineSettings,
+    EngineStats,
     TokenPath,
     depth_first,
     distinct_tokens,
     equal_requests,
     require_room,
-    start_of_prompts,
-    tokenize_node,
 )
-from localjudge.engine.protocol import EngineSettings, EngineStats
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
@@ -76,9 +75,8 @@ class LlamaCppEngine:
             )
             undo.pop_all()
         self._loaded = loaded
-        self._begin = start_of_prompts(vocabulary, begin_of_text=begin_of_text)
-        # Not bound to self: a vocabulary in a cycle of references would be freed too late.
-        self._tokenize_node = lru_cache(maxsize=_NODES_KEPT)(partial(tokenize_node, vocabulary))
+        self._begin = vocabulary.start(begin_of_text=begin_of_text)
+        self._tokenize_node = lru_cache(maxsize=_NODES_KEPT)(vocabulary.node)
         self._unique_tokens = 0
         self._generated_tokens = 0
         self._seconds_total = 0.0
