@@ -31,6 +31,8 @@ from functools import partial
 from typing import Literal
 
 from localjudge.metrics.metric import (
+    NO_QUESTION,
+    NO_RESPONSE,
     About,
     BuiltIn,
     Sentences,
@@ -58,7 +60,7 @@ def context_sufficiency() -> BuiltIn:
 
     def steps(sample: Sample, sentences: Sentences) -> Steps:
         if not (sample.user_input or "").strip():
-            return Undefined(reason="there is no question")
+            return Undefined(reason=NO_QUESTION)
         [verdict] = yield [_ask_sufficiency(sample)]
         return Scored.fraction([verdict.label], detail=nothing_retrieved(sample))
 
@@ -94,7 +96,7 @@ def refusal() -> BuiltIn:
         tasks = []
         if response_statements(sample, sentences):
             tasks.append(_ask_refusal(sample, sentences))
-        return score_share(tasks, "the response has no sentence")
+        return score_share(tasks, NO_RESPONSE)
 
     return BuiltIn(
         "refusal",
@@ -164,9 +166,9 @@ def abstention(*, mode: _Mode = "right") -> BuiltIn:
 
 def _ask_whether_right(sample: Sample, sentences: Sentences, mode: _Mode) -> Steps:
     if not (sample.user_input or "").strip():
-        return Undefined(reason="there is no question")
+        return Undefined(reason=NO_QUESTION)
     if not response_statements(sample, sentences):
-        return Undefined(reason="the response has no sentence")
+        return Undefined(reason=NO_RESPONSE)
     sufficient, refused = yield [_ask_sufficiency(sample), _ask_refusal(sample, sentences)]
     cell = _CELLS[sufficient.label, refused.label]
     if sufficient.label and mode == "made_up":

@@ -30,16 +30,19 @@ model.
 `calibrate` asks `labelled_statements` about labelled texts as they are, and cuts no sentences.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import fsum
 from typing import Literal
 
 from localjudge.metrics.metric import (
+    NO_REFERENCE,
+    NO_RESPONSE,
     About,
     BuiltIn,
     Formula,
     Sentences,
+    StatementSource,
     Steps,
     attributions,
     labels_of,
@@ -55,8 +58,6 @@ from localjudge.text.responses import Statement
 from localjudge.types import Attribution, Sample, Scored, Span, Undefined, Unit, context_texts
 
 ATTRIBUTION_LABELS = "labelled_statements"
-_NO_REFERENCE = "the reference has no sentence"
-_NO_RESPONSE = "the response has no sentence"
 _ARE_SUPPORTED = "are supported by the documents"
 
 
@@ -67,37 +68,37 @@ def context_recall() -> BuiltIn:
         statements = sentences(sample.reference or "")
         contexts = context_texts(sample.retrieved_contexts)
         tasks = attributions(sample, "reference", statements, contexts)
-        return score_share(tasks, _NO_REFERENCE, nothing_retrieved(sample))
+        return score_share(tasks, NO_REFERENCE, nothing_retrieved(sample))
 
-    return BuiltIn(
-        "context_recall",
-        steps,
-        required_fields=frozenset({"reference", "retrieved_contexts"}),
-        common_tasks=frozenset({"attribution"}),
-        about=About(
-            question="sentence of the reference: can it be attributed to the retrieved contexts?",
-            unit="sentences of the reference",
-            headline=f"in an average right answer, {{}} of the sentences {_ARE_SUPPORTED}",
-            counted="attributed",
-            source="RAGAS context_recall",
-        ),
-    )
+    return _share_attributed("context_recall", steps, "reference", "right answer")
 
 
 def faithfulness() -> BuiltIn:
     """Share of the response's sentences that can be attributed to the contexts."""
+    return _share_attributed("faithfulness", _ask_about_response, "response", "answer", version=3)
+
+
+def _share_attributed(
+    name: str,
+    steps: Callable[[Sample, Sentences], Steps],
+    field: StatementSource,
+    called: str,
+    *,
+    version: int = 1,
+) -> BuiltIn:
+    """Return the metric with the name of RAGAS about the sentences of a field, `called` so."""
     return BuiltIn(
-        "faithfulness",
-        _ask_about_response,
-        version=3,
-        required_fields=frozenset({"response", "retrieved_contexts"}),
+        name,
+        steps,
+        version=version,
+        required_fields=frozenset({field, "retrieved_contexts"}),
         common_tasks=frozenset({"attribution"}),
         about=About(
-            question="sentence of the response: can it be attributed to the retrieved contexts?",
-            unit="sentences of the response",
-            headline=f"in an average answer, {{}} of the sentences {_ARE_SUPPORTED}",
+            question=f"sentence of the {field}: can it be attributed to the retrieved contexts?",
+            unit=f"sentences of the {field}",
+            headline=f"in an average {called}, {{}} of the sentences {_ARE_SUPPORTED}",
             counted="attributed",
-            source="RAGAS faithfulness",
+            source=f"RAGAS {name}",
         ),
     )
 
@@ -119,7 +120,7 @@ def _ask_about_response(sample: Sample, sentences: Sentences) -> Steps:
     if len(tasks) < len(statements):
         details.append(f"{len(statements) - len(tasks)} {WITHOUT_CLAIM}")
     details += filter(None, [nothing_retrieved(sample)])
-    if_none = _NO_RESPONSE
+    if_none = NO_RESPONSE
     if statements:
         if_none = "no sentence of the response claims anything"
     return score_share(tasks, if_none, ", ".join(details) or None)
@@ -161,9 +162,9 @@ def _ask_about_both(sample: Sample, sentences: Sentences, mode: _Mode) -> Steps:
     response = response_statements(sample, sentences)
     reference = sentences(sample.reference or "")
     if not reference:
-        return Undefined(reason=_NO_REFERENCE)
+        return Undefined(reason=NO_REFERENCE)
     if mode == "precision" and not response:
-        return Undefined(reason=_NO_RESPONSE)
+        return Undefined(reason=NO_RESPONSE)
     tasks: list[Attribution] = []
     if mode != "recall":
         whole_reference = (sample.reference or "",)
@@ -179,7 +180,7 @@ def _ask_about_both(sample: Sample, sentences: Sentences, mode: _Mode) -> Steps:
     value = _f1(units_of(tasks), labels_of(verdicts))
     right = sum(verdict.label for verdict in verdicts[: len(response)])
     covered = sum(verdict.label for verdict in verdicts[len(response) :])
-    precision = _NO_RESPONSE
+    precision = NO_RESPONSE
     if response:
         precision = f"precision {right}/{len(response)}"
     return Scored(value=value, detail=f"{precision}, recall {covered}/{len(reference)}")

@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from localjudge.metrics.metric import (
+    NO_RESPONSE,
     About,
     BuiltIn,
     Sentences,
@@ -36,10 +37,10 @@ from localjudge.metrics.metric import (
     name_with_option,
     prepared_response,
     response_statements,
-    shown_if_other,
+    statement_unit,
 )
 from localjudge.text.marks import ID_WITH_DIGIT, RANK, RANK_RANGE, Mark
-from localjudge.types import Attribution, Context, Sample, Scored, Undefined, Unit, context_texts
+from localjudge.types import Attribution, Context, Sample, Scored, Undefined, context_texts
 
 _MAX_LISTED = 5
 
@@ -130,7 +131,7 @@ def citation_support(*, of: _Counted = "cited") -> BuiltIn:
 def _ask_about_support(sample: Sample, sentences: Sentences, of: _Counted) -> Steps:
     statements = response_statements(sample, sentences)
     if not statements:
-        return Undefined(reason="the response has no sentence")
+        return Undefined(reason=NO_RESPONSE)
     index = ContextIndex(sample.retrieved_contexts or ())
     citations = [index.resolve(statement.marks) for statement in statements]
     if not any(citations):
@@ -138,14 +139,7 @@ def _ask_about_support(sample: Sample, sentences: Sentences, of: _Counted) -> St
     tasks = []
     for number, (statement, cited) in enumerate(zip(statements, citations, strict=True)):
         if cited or of == "all":
-            unit = Unit(
-                kind="statement",
-                index=number,
-                source="response",
-                span=statement.span,
-                against="cited",
-                shown=shown_if_other(statement),
-            )
+            unit = statement_unit(statement, number, "response", "cited")
             texts = context_texts(sample.retrieved_contexts)
             indices = {citation.context for citation in cited if citation.context is not None}
             contexts = tuple(texts[index] for index in sorted(indices))

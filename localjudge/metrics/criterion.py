@@ -39,6 +39,7 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator, 
 from localjudge import resources
 from localjudge.errors import ArgumentValueError, InputError
 from localjudge.metrics.metric import (
+    NO_RESPONSE,
     About,
     Formula,
     Sentences,
@@ -165,7 +166,7 @@ class Criterion(UserValue):
         if not units and self.of == "chunk":
             return Undefined(reason="no context text")
         if not units:
-            return Undefined(reason="the response has no sentence")
+            return Undefined(reason=NO_RESPONSE)
         without_thinking = prepared_response(sample, sentences).without_thinking
         sample = sample.model_copy(update={"response": without_thinking})
         blank = [field for field in self.shows if self._is_blank(sample, field)]

@@ -39,6 +39,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localjudge.metrics.metric import (
+    NO_CHUNK,
+    NO_REFERENCE,
+    NO_RESPONSE,
     About,
     BuiltIn,
     Sentences,
@@ -149,9 +152,9 @@ def _ask_table(
     statements = sentences(sample.reference or "")
     passages = list(chunks(sample))
     if not statements:
-        return Undefined(reason="the reference has no sentence")
+        return Undefined(reason=NO_REFERENCE)
     if not passages:
-        return Undefined(reason="the contexts have no chunk")
+        return Undefined(reason=NO_CHUNK)
     tasks = _against_each_chunk(sample, "reference", statements, passages)
     verdicts = yield tasks
     return _support_table(units_of(tasks), labels_of(verdicts), "reference")
@@ -187,11 +190,11 @@ def _ask_about_noise(sample: Sample, sentences: Sentences) -> Steps:
     reference = sentences(sample.reference or "")
     passages = list(chunks(sample))
     if not response:
-        return Undefined(reason="the response has no sentence")
+        return Undefined(reason=NO_RESPONSE)
     if not reference:
-        return Undefined(reason="the reference has no sentence")
+        return Undefined(reason=NO_REFERENCE)
     if not passages:
-        return Undefined(reason="the contexts have no chunk")
+        return Undefined(reason=NO_CHUNK)
     tasks = [
         *attributions(sample, "response", response, (sample.reference or "",), "reference"),
         *_against_each_chunk(sample, "response", response, passages),

@@ -23,6 +23,7 @@ from localjudge.text.responses import PreparedResponse, Statement, prepare
 from localjudge.text.responses import statements as statements_in
 from localjudge.text.segmenter import keeps_thinking
 from localjudge.types import (
+    Against,
     Attribution,
     Failed,
     Outcome,
@@ -234,6 +235,12 @@ def one_line(error: Exception) -> str:
 StatementSource = Literal["reference", "response"]
 """The text that a judged statement is from."""
 
+# Why a score is undefined.
+NO_QUESTION = "there is no question"
+NO_REFERENCE = "the reference has no sentence"
+NO_RESPONSE = "the response has no sentence"
+NO_CHUNK = "the contexts have no chunk"
+
 
 def prepared_response(sample: Sample, sentences: Sentences) -> PreparedResponse:
     """Return the response without thinking (unless `sentences` keeps it) and without its list of
@@ -274,7 +281,7 @@ def attributions(
     source: StatementSource,
     statements: Sequence[Span | Statement],
     contexts: tuple[str, ...],
-    against: StatementSource | int | None = None,
+    against: Against = None,
 ) -> list[Attribution]:
     """Return one task for each sentence: can it be attributed to the contexts?"""
     tasks = []
@@ -288,7 +295,7 @@ def statement_unit(
     statement: Span | Statement,
     index: int,
     source: StatementSource,
-    against: StatementSource | int | None,
+    against: Against,
 ) -> Unit:
     if isinstance(statement, Span):
         span = statement

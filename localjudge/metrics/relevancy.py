@@ -34,6 +34,9 @@ from math import fsum
 from typing import Literal
 
 from localjudge.metrics.metric import (
+    NO_CHUNK,
+    NO_QUESTION,
+    NO_RESPONSE,
     About,
     BuiltIn,
     Sentences,
@@ -58,8 +61,6 @@ from localjudge.types import (
 )
 
 RELEVANCE_LABELS = "labelled_sentences"
-_NO_QUESTION = "there is no question"
-_NO_CHUNK = "the contexts have no chunk"
 _ARE_NEEDED = "are needed to answer the question"
 
 
@@ -100,13 +101,13 @@ def context_relevancy_chunk() -> BuiltIn:
     """Share of the contexts that are needed for the question."""
     return BuiltIn(
         "context_relevancy_chunk",
-        lambda sample, _: _share_needed(sample, chunks(sample), _NO_CHUNK),
+        lambda sample, _: _share_needed(sample, chunks(sample), NO_CHUNK),
         required_fields=frozenset({"user_input", "retrieved_contexts"}),
         common_tasks=frozenset({"relevance_chunk"}),
         about=About(
             question="context: is it needed to answer the question?",
             unit="contexts",
-            headline="in an average sample, {} of the documents are needed to answer the question",
+            headline=f"in an average sample, {{}} of the documents {_ARE_NEEDED}",
             counted="needed",
             source="RAGAS v0.1 ContextRelevancy, by context",
         ),
@@ -123,7 +124,7 @@ def _share_needed(
     """Ask which units are needed for the question, each shown with the texts `beside`."""
     question = (sample.user_input or "").strip()
     if not question:
-        return Undefined(reason=_NO_QUESTION)
+        return Undefined(reason=NO_QUESTION)
     tasks = [Relevance(unit=unit, user_input=question, contexts=beside) for unit in units]
     return (yield from score_share(tasks, if_none))
 
@@ -139,7 +140,7 @@ def answer_relevancy() -> BuiltIn:
         about=About(
             question="sentence of the response: is it needed to answer the question?",
             unit="sentences of the response",
-            headline="in an average answer, {} of the sentences are needed to answer the question",
+            headline=f"in an average answer, {{}} of the sentences {_ARE_NEEDED}",
             counted="needed",
             source="DeepEval AnswerRelevancyMetric, by sentence",
         ),
@@ -149,7 +150,7 @@ def answer_relevancy() -> BuiltIn:
 def _ask_about_response(sample: Sample, sentences: Sentences) -> Steps:
     question = (sample.user_input or "").strip()
     if not question:
-        return Undefined(reason=_NO_QUESTION)
+        return Undefined(reason=NO_QUESTION)
     response = prepared_response(sample, sentences)
     tasks = []
     for index, statement in enumerate(response_statements(sample, sentences)):
@@ -165,7 +166,7 @@ def _ask_about_response(sample: Sample, sentences: Sentences) -> Steps:
         tasks.append(
             Relevance(unit=unit, user_input=question, contexts=(response.shown,), start=start),
         )
-    return (yield from score_share(tasks, "the response has no sentence"))
+    return (yield from score_share(tasks, NO_RESPONSE))
 
 
 _Answer = Literal["reference", "response"]
@@ -198,11 +199,11 @@ def _ask_about_chunks(sample: Sample, against: _Answer) -> Steps:
     answer = (getattr(sample, against) or "").strip()
     units = list(chunks(sample))
     if not question:
-        return Undefined(reason=_NO_QUESTION)
+        return Undefined(reason=NO_QUESTION)
     if not answer:
         return Undefined(reason=f"there is no {against}")
     if not units:
-        return Undefined(reason=_NO_CHUNK)
+        return Undefined(reason=NO_CHUNK)
     if against == "response":
         units = [unit.model_copy(update={"against": "response"}) for unit in units]
     tasks = []
