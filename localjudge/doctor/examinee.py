@@ -235,7 +235,7 @@ def check_plain_cases(judge: Examinee) -> CheckResult:
         finding = "none: this judge's prompts cover neither statements nor sentences"
         advice = "compare its verdicts with labels of your own"
         return warning("plain cases", finding, advice, cases=0)
-    answers = judge.answer(judge.write_requests(plain_tasks(judge.writer)))
+    answers = judge.answer(judge.write_requests([case.task for case in cases]))
     wrong = []
     masses = []
     errors = []

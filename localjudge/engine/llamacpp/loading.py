@@ -94,7 +94,7 @@ def load(
         flash_attention=header.is_classifier,
     )
     try:
-        self_check = find_self_check(file.sha256, wanted, progress or Progress())
+        self_check = find_self_check(file.sha256, wanted, progress)
         model = _open_as_hashed(file, header, gpu_layers=gpu_layers, repack=self_check.repack)
     except OutOfResource as error:
         if gpu_layers:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from localjudge import resources
-from localjudge.engine import gguf, memory
+from localjudge.engine import memory
 from localjudge.engine.llamacpp.context import Encoder, KVCache, RewindMode
 from localjudge.engine.llamacpp.model import open_model
 from localjudge.engine.tokens import Vocabulary
@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 
 
 class SelfCheckInput(Record):
-    """How the child process loads the model."""
+    """How the child process loads the model, with `flash_attention` as a classifier."""
 
     path: Path
     n_ctx: int
@@ -93,7 +93,7 @@ class SelfCheckResult(Record):
 
 
 def find_self_check(
-    model_sha256: str, wanted: SelfCheckInput, progress: Progress
+    model_sha256: str, wanted: SelfCheckInput, progress: Progress | None = None
 ) -> SelfCheckResult:
     """Return the self-check of this model on this machine, cached or run now.
 
@@ -110,12 +110,17 @@ def find_self_check(
     with suppress(OSError, ValidationError):
         return SelfCheckResult.model_validate_json(file.read_bytes())
     expected = _START_SECONDS + measure_size(wanted.path) / _GIB * _SECONDS_A_GIB
-    progress.note(f"first use of this model on this machine: a self-test, {roughly(expected)}")
-    began = time.monotonic()
-    result = _try_in_child(
-        wanted, lambda: progress.elapsed("self-test", time.monotonic() - began, expected)
-    )
-    progress.pause()
+    text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
+    if progress is None:
+        _log.info(text)
+        result = _try_in_child(wanted, lambda: None)
+    else:
+        progress.note(text)
+        began = time.monotonic()
+        result = _try_in_child(
+            wanted, lambda: progress.elapsed("self-test", time.monotonic() - began, expected)
+        )
+        progress.pause()
     resources.remember(file, result.model_dump_json())
     return result
 
@@ -134,7 +139,7 @@ def processor_name() -> str:
 
 def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
     """Test the model in this process. Raises ModelError if it cannot judge."""
-    if gguf.read(wanted.path, words=False).is_classifier:
+    if wanted.flash_attention:
         return _check_classifier(wanted)
     model = open_model(
         wanted.path, gpu_layers=wanted.gpu_layers, repack=wanted.repack, check_tensors=True
