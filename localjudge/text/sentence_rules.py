@@ -1,4 +1,4 @@
-"""The sentence rules of a language, also as a spaCy component.
+"""The sentence rules of a language.
 
 Sentences start at lines, after stops, and after smileys and addresses without a stop.
 
@@ -8,19 +8,16 @@ Sentences start at lines, after stops, and after smileys and addresses without a
 
 At each stop, the rules are tried in order, and the first that applies decides: first those by the
 punctuation and the script around it, then those by the words (`abbreviation_rules`). If none
-applies, the stop ends the sentence. In a document of spaCy, a start inside a token is ignored.
+applies, the stop ends the sentence.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
-import numpy as np
-from spacy.language import BaseDefaults, Language
+from spacy.language import BaseDefaults
 from spacy.pipeline import Sentencizer
-from spacy.tokens import Doc
 
 from localjudge.text.abbreviation_rules import ABBREVIATION_RULES
 from localjudge.text.formulas import join_formulas
@@ -54,7 +51,6 @@ from localjudge.text.stop import (
     stop_pattern,
 )
 
-COMPONENT = "localjudge_sentences"
 _STOPS = "".join(Sentencizer.default_punct_chars)
 _LOOSE_QUOTE = re.compile(r"(?P<quote>[\"'])\s+")
 _RULE = re.compile(r"(?<!\S)(?:-{4,}|(?P<sign>[_=*~#])(?P=sign){2,})\s+")
@@ -105,26 +101,6 @@ def load_rules(
     )
     pattern = stop_pattern(_STOPS + conventions.stops)
     return partial(sentence_starts, pattern=pattern, conventions=conventions)
-
-
-def set_sentence_starts(doc: Doc, find_starts: FindStarts) -> Doc:
-    text = doc.text
-    is_start = np.zeros(len(text) + 1, dtype=bool)
-    is_start[[0, *find_starts(text)]] = True
-    offsets = doc.to_array(["IDX"])
-    sentence_start: Any = np.where(is_start[offsets], 1, -1).astype(np.uint64)
-    doc.from_array(["SENT_START"], sentence_start.reshape(-1, 1))
-    return doc
-
-
-@Language.factory(
-    COMPONENT,
-    assigns=["token.is_sent_start", "doc.sents"],
-    default_config={"abbreviations": []},
-)
-def create_component(nlp: Language, name: str, abbreviations: list[str]) -> Callable[[Doc], Doc]:
-    find_starts = load_rules(str(nlp.meta["lang"]), nlp.Defaults, abbreviations)
-    return partial(set_sentence_starts, find_starts=find_starts)
 
 
 def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Conventions) -> list[int]:

@@ -13,7 +13,7 @@ from spacy.language import Language
 
 from localjudge import InputError
 from localjudge.metrics import Span
-from localjudge.text import Segmenter, sentence_rules, sentences
+from localjudge.text import Segmenter, sentences
 
 MAX_PART = 100_000
 
@@ -226,15 +226,6 @@ def test_a_named_pipeline_imports_no_other_package(name: str) -> None:
 def test_an_invalid_language_code_is_refused(language: str) -> None:
     with pytest.raises(InputError, match="does not support the language"):
         Segmenter(language)("One.")
-
-
-def test_the_component_can_be_added_to_any_pipeline() -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe(sentence_rules.COMPONENT)
-    assert [sentence.text for sentence in nlp("Dr. No came. He left.").sents] == [
-        "Dr. No came.",
-        "He left.",
-    ]
 
 
 @pytest.mark.parametrize("inside", ["|x| = 1. Y = 2\n|y| = 2", "x \\in [1, 2]", "a. B"])
