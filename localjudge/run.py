@@ -16,10 +16,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, cast, get_args
 
+from localjudge.analysis.breakdowns import PooledShare, pooled_shares
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import MOVED_SAMPLES, compare
 from localjudge.analysis.comparison import Obstacle, RunComparison
-from localjudge.analysis.slices import PooledShare, pooled_shares
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError

@@ -1,29 +1,28 @@
 """Check the gates of a finished run, with its baseline and the labels of both.
 
-`localjudge.analysis.gates` parses a gate, `localjudge.analysis.gate_decisions` decides it.
+`localjudge.analysis.gates` reads and decides a single gate.
 """
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
+from localjudge.analysis.breakdowns import Slice, slices
 from localjudge.analysis.compare import compare
 from localjudge.analysis.comparison import ComparedSlice, Obstacle, RunComparison
-from localjudge.analysis.gate_decisions import GateDecision, Part, decide_gate
 from localjudge.analysis.gates import (
     Gate,
-    check_baseline,
-    check_metrics,
+    GateDecision,
+    Part,
+    decide_gate,
     parse_gate,
-    resolve_column,
 )
-from localjudge.analysis.slices import Slice, slices
 from localjudge.errors import InputError
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.run_directory.run_rows import name_slice
+from localjudge.run_directory.run_rows import column_values, name_slice
 from localjudge.text.folding import fold
 from localjudge.types import Record
 from localjudge.words import option, option_name, suggestion
@@ -173,3 +172,42 @@ def _find_obstacles(
     assert not isinstance(part, Slice)
     obstacles = comparison.obstacles(gate.metric, part)
     return {kind: words for kind, words in obstacles.items() if kind not in allowed}
+
+
+def check_metrics(
+    gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed"
+) -> None:
+    for gate in gates:
+        if gate.metric not in metrics:
+            hint = suggestion(gate.metric, metrics, "the metrics")
+            raise InputError(f"the gate {gate} uses {gate.metric!r}, which {what}", hint=hint)
+
+
+def check_baseline(gates: Sequence[Gate], baseline: RunRecord | None) -> None:
+    """Raise InputError for a gate on a difference without a baseline that has the metric."""
+    deltas = [gate for gate in gates if gate.delta]
+    if baseline is not None:
+        check_metrics(deltas, baseline.summary.metrics, "is not in the baseline")
+    elif deltas:
+        hint = f"name an earlier run with {option('baseline')}"
+        raise InputError(f"the gate {deltas[0]} needs a baseline", hint=hint)
+
+
+def resolve_column(gate: Gate, run: RunRecord) -> Gate:
+    """Return the gate with the first column of the data that its text can mean.
+
+    The name of a column, and a value, may contain `=`. A name in quotes is taken as it is.
+    """
+    if gate.column is None or gate.value is None or "=" not in gate.value:
+        return gate
+    if "=" in gate.column:  # was in quotes
+        return gate
+    parts = f"{gate.column}={gate.value}".split("=")
+    for count in range(1, len(parts)):
+        column = "=".join(parts[:count])
+        try:
+            column_values(run, column)
+        except InputError:
+            continue
+        return gate.model_copy(update={"column": column, "value": "=".join(parts[count:])})
+    return gate

@@ -23,11 +23,17 @@ no scores        no sample has a score in both runs
 from typing import Literal
 
 from localjudge.analysis.pairing import SharedSamples, UnitChange
-from localjudge.labels.corrected_mean import NO_SHARE, labels_in_words, labels_waiting
+from localjudge.labels.corrected_mean import (
+    NO_SHARE,
+    CorrectedMean,
+    labels_in_words,
+    labels_waiting,
+)
 from localjudge.labels.labelled_units import LabelCounts, are_too_many
 from localjudge.metrics import catalog
 from localjudge.run_directory.differences import Difference, judges_differ, only_rounds
 from localjudge.stats.interval import Mean, NoMean
+from localjudge.stats.paired import labels_needed
 from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS
 from localjudge.types import JudgeCard, Record
 from localjudge.words import numbered
@@ -136,6 +142,10 @@ class CorrectedDifference(Record):
     def in_words(self) -> str:
         """`50 labels`, or `50 of 63 labels` between two looks."""
         return labels_in_words(self.labels, self.labelled)
+
+
+Corrected = CorrectedMean | CorrectedDifference
+"""A mean or a difference corrected by labels."""
 
 
 class SampleChange(Record):
@@ -383,3 +393,43 @@ def can_be_corrected(name: str, change: MetricChange) -> bool:
     if change.scores is None or not catalog.is_judged(name):
         return False
     return change.corrected is None or change.corrected.remark != NO_SHARE
+
+
+def count_labels_to_decide(
+    threshold: float, mean: Mean, judge: Mean, corrected: Corrected
+) -> int | None:
+    """Return the number of labels that would decide the gate at the same mean, or None."""
+    labels = corrected.labels
+    look = labels
+    planned = None
+    half_width = None
+    if isinstance(corrected, CorrectedDifference):
+        # A difference uses equal numbers of labels of each run, which may share a statement.
+        look = corrected.look
+        planned = corrected.planned
+        half_width = corrected.half_width_of_all
+        if half_width is not None:
+            limits = (mean.mean - half_width, mean.mean + half_width)
+            judge = judge._replace(mean=mean.mean, ci95=limits)
+    elif corrected.is_planned:
+        planned = labels
+    statements_of_look = round(corrected.statements * look / labels)
+    needed = labels_needed(mean, judge, threshold, look, statements_of_look, planned)
+    if needed is not None:
+        return round(needed * labels / look)
+    if half_width is not None and abs(mean.mean - threshold) > half_width:
+        return corrected.statements  # with labels of all, the interval is an ordinary one
+    return None
+
+
+def count_missing_labels(change: MetricChange) -> int | None:
+    """Return how many more labels would decide the difference, None if it is or none would."""
+    quoted = change.quoted
+    judge = change.by_judge
+    labels = change.headline
+    if isinstance(quoted, NoMean) or judge is None or labels is None or quoted.excludes_zero:
+        return None
+    needed = count_labels_to_decide(0, quoted, judge, labels)
+    if needed is None:
+        return None
+    return max(1, needed - labels.labelled)

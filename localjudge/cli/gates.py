@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from localjudge.analysis.check import Check, check, checked_obstacles
+from localjudge.analysis.check import Check, check, check_baseline, check_metrics, checked_obstacles
 from localjudge.analysis.comparison import MetricChange, RunComparison
-from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.analysis.gates import check_baseline, check_metrics, parse_gate
+from localjudge.analysis.gates import GateDecision, parse_gate
 from localjudge.cli.command import pick
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError

@@ -18,8 +18,12 @@ from typing import Literal
 import click
 
 from localjudge.analysis.compare import compare, join_statements
-from localjudge.analysis.comparison import MetricChange, RunComparison, decide_difference
-from localjudge.analysis.gate_decisions import count_missing_labels
+from localjudge.analysis.comparison import (
+    MetricChange,
+    RunComparison,
+    count_missing_labels,
+    decide_difference,
+)
 from localjudge.cli import command as cli
 from localjudge.cli.main import ExitCode
 from localjudge.cli.start_answers import (

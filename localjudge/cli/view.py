@@ -7,8 +7,8 @@ from typing import Any, get_args
 
 import click
 
+from localjudge.analysis.breakdowns import slices
 from localjudge.analysis.compare import compare
-from localjudge.analysis.slices import slices
 from localjudge.cli import command as cli
 from localjudge.cli.gates import GateOptions, exit_code, gate_values, gate_views
 from localjudge.cli.pair import name_sides, open_comparison, show_pair

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from localjudge.analysis.gates import Gate, check_baseline, check_metrics, parse_gate
+from localjudge.analysis.check import check_baseline, check_metrics
+from localjudge.analysis.gates import Gate, parse_gate
 from localjudge.analysis.pairing import ComparedRun, pair_samples, sample_keys
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.model_answers import ModelAnswers

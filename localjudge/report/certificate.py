@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
+from localjudge.analysis.breakdowns import slices
 from localjudge.analysis.check import check
-from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.analysis.slices import slices
+from localjudge.analysis.gates import GateDecision
 from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import Alteration, Reason, alterations

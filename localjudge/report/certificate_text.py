@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from localjudge import model_registry
-from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.analysis.gates import parse_gate
+from localjudge.analysis.gates import GateDecision, parse_gate
 from localjudge.judging.verify_files import Alteration
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.decisions import Agreement

@@ -15,8 +15,9 @@ from localjudge.analysis.comparison import (
     ScoreChanges,
     SliceChange,
     SlicedChanges,
+    count_missing_labels,
 )
-from localjudge.analysis.gate_decisions import GateDecision, count_missing_labels
+from localjudge.analysis.gates import GateDecision
 from localjudge.analysis.pairing import SharedSamples
 from localjudge.metrics import catalog
 from localjudge.report.difference_claims import claims

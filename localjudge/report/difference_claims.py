@@ -16,9 +16,9 @@ from localjudge.analysis.comparison import (
     Outcome,
     RunComparison,
     can_be_corrected,
+    count_missing_labels,
     decide_difference,
 )
-from localjudge.analysis.gate_decisions import count_missing_labels
 from localjudge.stats.interval import NoMean
 from localjudge.stats.paired import samples_to_decide
 from localjudge.words import call, numbered, signed, signed_difference

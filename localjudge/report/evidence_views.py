@@ -16,7 +16,7 @@ The table "where the evidence was" of a run helps to decide whether to retrieve 
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from localjudge.analysis.row_counts import EvidenceRanks, RankCounts, evidence_ranks
+from localjudge.analysis.breakdowns import EvidenceRanks, RankCounts, evidence_ranks
 from localjudge.report.terminal import Table, number
 from localjudge.run_directory.result_rows import EvidenceRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord

@@ -20,10 +20,9 @@ from typing import Self
 
 from pydantic import ValidationError
 
+from localjudge.analysis.breakdowns import evidence_ranks, slices
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.comparison import Obstacle
-from localjudge.analysis.row_counts import evidence_ranks
-from localjudge.analysis.slices import slices
 from localjudge.errors import LocaljudgeError
 from localjudge.judging.verify import REPORT, ReportCheck
 from localjudge.labels.run_labels import labelled_statements, read_run_labels

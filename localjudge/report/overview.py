@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from localjudge.analysis.breakdowns import pooled_shares
 from localjudge.analysis.check import Check
 from localjudge.analysis.comparison import RunComparison
-from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.analysis.gates import Gate, parse_gate
-from localjudge.analysis.slices import pooled_shares
+from localjudge.analysis.gates import Gate, GateDecision, parse_gate
 from localjudge.labels.label_source import how_to_label
 from localjudge.labels.run_labels import disputed_statements
 from localjudge.metrics import catalog

@@ -12,7 +12,7 @@ statements that are counted once: about 66 % of all 312 sentences are supported 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from localjudge.analysis.slices import PooledShare, Slice, pooled_shares
+from localjudge.analysis.breakdowns import PooledShare, Slice, pooled_shares
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.metrics import catalog

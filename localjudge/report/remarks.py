@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from localjudge import model_registry
-from localjudge.analysis.row_counts import missing_scores
+from localjudge.analysis.breakdowns import missing_scores
 from localjudge.judge.profile import reads_nearest
 from localjudge.judge.profile_choice import load_profile
 from localjudge.labels.label_source import how_to_label

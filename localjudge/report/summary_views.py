@@ -10,9 +10,14 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
+from localjudge.analysis.breakdowns import (
+    Slice,
+    Slices,
+    evidence_ranks,
+    missing_scores,
+    pooled_shares,
+)
 from localjudge.analysis.comparison import CorrectedDifference
-from localjudge.analysis.row_counts import evidence_ranks, missing_scores
-from localjudge.analysis.slices import Slice, Slices, pooled_shares
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.report.label_views import label_remarks

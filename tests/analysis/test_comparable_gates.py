@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run, ScriptedEngine
-from localjudge.analysis.gate_decisions import GateDecision
+from localjudge.analysis.gates import GateDecision
 from localjudge.config import read_config
 from tests.conftest import ScriptedRun
 

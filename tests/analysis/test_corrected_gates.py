@@ -5,7 +5,7 @@ import pytest
 from command_line import gate_file
 
 from localjudge import Run
-from localjudge.analysis.gate_decisions import GateDecision
+from localjudge.analysis.gates import GateDecision
 from localjudge.report.certificate_text import gate_row
 from localjudge.report.messages import Messages
 from localjudge.stats.interval import Mean

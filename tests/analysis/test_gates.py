@@ -4,8 +4,7 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run
-from localjudge.analysis.gate_decisions import GateDecision
-from localjudge.analysis.gates import parse_gate
+from localjudge.analysis.gates import GateDecision, parse_gate
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import samples_to_decide
 from tests.analysis.conftest import expect

@@ -13,7 +13,7 @@ from human_labels import answer_all, draw, fill_sheet
 import localjudge
 from localjudge import InputError, Run, RunPair
 from localjudge.analysis.compare import join_statements
-from localjudge.analysis.gate_decisions import count_labels_to_decide
+from localjudge.analysis.comparison import count_labels_to_decide
 from localjudge.labels.labelling import Labelling, labels_to_detect
 from localjudge.labels.units import DifferenceFrame
 from localjudge.run_directory.comparison_directory import ComparisonDirectory

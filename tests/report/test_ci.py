@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from localjudge import Run
-from localjudge.analysis.gate_decisions import GateDecision
+from localjudge.analysis.gates import GateDecision
 from localjudge.cli.gates import GateOptions, finished
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.words import printable

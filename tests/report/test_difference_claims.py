@@ -8,7 +8,7 @@ import pytest
 from command_line import printed_lines
 
 from localjudge import Run, ScriptedEngine, evaluate_pair
-from localjudge.analysis.gate_decisions import count_missing_labels
+from localjudge.analysis.comparison import count_missing_labels
 from localjudge.report.certificate_text import translate_difference
 from localjudge.report.messages import Messages
 from localjudge.types import Language
