@@ -47,8 +47,7 @@ from localjudge.report.certificate import Certificate
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.difference_certificate import write_difference_certificate
 from localjudge.report.label_page import write_labelling
-from localjudge.report.shown_progress import progress_for
-from localjudge.report.terminal import as_html
+from localjudge.report.terminal import as_html, progress_for
 from localjudge.run import Output, Run, directory_for
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.measured_judges import Calibration

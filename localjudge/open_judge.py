@@ -38,7 +38,7 @@ from localjudge.judging.settings import (
 from localjudge.judging.stored_data import plan_run
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
-from localjudge.report.shown_progress import progress_for
+from localjudge.report.terminal import progress_for
 from localjudge.run import Output, Run, directory_for
 from localjudge.run_directory.result_rows import Evaluation, ScoreRow, VerdictRow, score_rows
 from localjudge.types import JudgeCard

@@ -41,9 +41,8 @@ from localjudge.report.export import Format, exported_parts, pandas_frame, polar
 from localjudge.report.flat_table import Rows
 from localjudge.report.html_page import check_report, write_report
 from localjudge.report.label_page import write_labelling
-from localjudge.report.shown_progress import progress_for
 from localjudge.report.summary_views import summary_view
-from localjudge.report.terminal import as_html
+from localjudge.report.terminal import as_html, progress_for
 from localjudge.resources import private_folder, write_output
 from localjudge.run_directory import run_record
 from localjudge.run_directory.run_record import RunLike

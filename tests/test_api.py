@@ -69,7 +69,7 @@ def test_progress_is_shown_on_terminals_and_in_notebooks_by_default(
     monkeypatch.setitem(
         sys.modules, "IPython", SimpleNamespace(get_ipython=type(shell or "None", (), {}))
     )
-    monkeypatch.setattr("localjudge.report.shown_progress.find_spec", lambda _name: None)
+    monkeypatch.setattr("localjudge.report.terminal.find_spec", lambda _name: None)
     streams = {"stdout": io.StringIO(), "stderr": stream()}
     for name, place in streams.items():
         monkeypatch.setattr(sys, name, place)

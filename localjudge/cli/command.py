@@ -32,8 +32,7 @@ from localjudge.config import CONFIG_FILE, Config, read_config
 from localjudge.errors import InputError
 from localjudge.judging.settings import SETTINGS, RunSettings, override
 from localjudge.progress import Progress
-from localjudge.report.shown_progress import progress_on
-from localjudge.report.terminal import put
+from localjudge.report.terminal import progress_on, put
 from localjudge.types import USES, Language
 from localjudge.words import flag
 

@@ -16,7 +16,12 @@ from localjudge.doctor.inventory import inventory
 from localjudge.errors import InputError
 from localjudge.judging.settings import SETTINGS, CalibrateSettings, DoctorSettings
 from localjudge.labels.judge_figures import admit_by_labels
-from localjudge.report.judge_views import calibrations_view, check_view, conclusion_view, model_list
+from localjudge.report.planning_views import (
+    calibrations_view,
+    check_view,
+    conclusion_view,
+    model_list,
+)
 from localjudge.report.terminal import put, show
 from localjudge.run_directory.measured_judges import Calibration, calibration_file, is_saved
 from localjudge.words import printable

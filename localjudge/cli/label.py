@@ -18,6 +18,7 @@ from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import NO_DISPUTE, Labelling
 from localjudge.labels.read_labels import UnnamedAnnotator, read_labels
 from localjudge.report.comparison_views import comparison_view
+from localjudge.report.conclusions import next_step_of_comparison
 from localjudge.report.label_page import write_labelling
 from localjudge.report.label_views import (
     EVIDENCE_KEY,
@@ -28,7 +29,6 @@ from localjudge.report.label_views import (
     read_view,
     row_view,
 )
-from localjudge.report.next_step import next_step_of_comparison
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import Table, put, show
 from localjudge.run_directory.comparison_directory import ComparisonDirectory

@@ -17,9 +17,9 @@ from localjudge.judging.verify import PairVerification, Verification
 from localjudge.judging.verify_labels import verify_joint_labels
 from localjudge.progress import Progress
 from localjudge.report.comparison_views import comparison_view
-from localjudge.report.estimate_views import estimate_view
+from localjudge.report.conclusions import next_step_of_comparison
 from localjudge.report.html_page import write_report
-from localjudge.report.next_step import next_step_of_comparison
+from localjudge.report.planning_views import estimate_view
 from localjudge.report.sample_views import find_sample, sample_view
 from localjudge.report.summary_views import summary_values
 from localjudge.report.terminal import Table, show

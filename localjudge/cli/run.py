@@ -22,8 +22,8 @@ from localjudge.judging.stored_data import plan_run
 from localjudge.judging.verify import Verification, verify_run
 from localjudge.metrics.catalog import described
 from localjudge.progress import Progress
-from localjudge.report.estimate_views import estimate_view, metric_list
 from localjudge.report.html_page import check_report, write_report
+from localjudge.report.planning_views import estimate_view, metric_list
 from localjudge.report.sample_views import verdicts_view
 from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.report.terminal import Table, show

@@ -56,9 +56,8 @@ from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
 from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
-from localjudge.report.difference_claims import claims
-from localjudge.report.estimate_views import estimate_view
-from localjudge.report.next_step import next_step, next_step_of_comparison
+from localjudge.report.conclusions import claims, next_step, next_step_of_comparison
+from localjudge.report.planning_views import estimate_view
 from localjudge.report.quoted_metrics import quote_metrics, state_mean
 from localjudge.report.terminal import Table, number, put, show
 from localjudge.run_directory.comparison_directory import ComparisonDirectory

@@ -36,7 +36,7 @@ from localjudge.judging.judges import default_judge
 from localjudge.judging.pair import plan_pair
 from localjudge.judging.plan import Plan, plan
 from localjudge.judging.settings import RunSettings, checked
-from localjudge.report.judge_views import model_facts
+from localjudge.report.planning_views import model_facts
 from localjudge.text.language_guess import likely_languages
 from localjudge.words import flag, numbered, printable, printable_lines
 

@@ -21,16 +21,15 @@ from localjudge.labels.run_labels import (
 )
 from localjudge.report.certificate import write_certificate
 from localjudge.report.comparison_views import comparison_view, gates_view
+from localjudge.report.conclusions import next_step_of_comparison
 from localjudge.report.difference_certificate import write_difference_certificate
-from localjudge.report.evidence_views import ranks_tables
 from localjudge.report.export import Format, exported_parts
 from localjudge.report.flat_table import Rows
 from localjudge.report.html_page import write_report
 from localjudge.report.label_views import disagreements_view, disputes_view
-from localjudge.report.next_step import next_step_of_comparison
 from localjudge.report.quoted_metrics import two_means_view
 from localjudge.report.sample_views import find_sample, prompts_view, sample_view
-from localjudge.report.summary_views import slices_view, summary_values, summary_view
+from localjudge.report.summary_views import evidence_view, slices_view, summary_values, summary_view
 from localjudge.report.terminal import Table, show
 from localjudge.report.worst_samples import worst_samples, worst_view
 from localjudge.resources import write_output
@@ -163,7 +162,7 @@ def _run_tables(
         shown.append(summary_view(run, metric=metric, details=details))
         shown.append(two_means_view(run, metric=metric))
         if details:
-            shown += ranks_tables(run, metric)
+            shown += evidence_view(run, metric)
         if worst:
             shown.append(worst_view(run, metric=metric, count=worst))
     return [table for table in shown if table.notes or table.rows]

@@ -20,7 +20,7 @@ from localjudge.analysis.comparison import (
 from localjudge.analysis.gates import GateDecision
 from localjudge.analysis.pairing import SharedSamples
 from localjudge.metrics import catalog
-from localjudge.report.difference_claims import claims
+from localjudge.report.conclusions import claims
 from localjudge.report.remarks import ALWAYS_VALID
 from localjudge.report.summary_views import EACH_ALONE, shown_slice, uncorrected_slices
 from localjudge.report.terminal import Table, number, safe_text

@@ -20,25 +20,18 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from localjudge.analysis.breakdowns import evidence_ranks, slices
+from localjudge.analysis.breakdowns import slices
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.comparison import Obstacle
 from localjudge.errors import LocaljudgeError
 from localjudge.judging.verify import REPORT, ReportCheck
 from localjudge.labels.run_labels import labelled_statements, read_run_labels
 from localjudge.metrics import catalog
-from localjudge.report.evidence_views import (
-    ACCURACY,
-    HEADINGS,
-    MEANING,
-    describe_ranks,
-    rank_rows,
-)
 from localjudge.report.overview import Values, list_metrics, overview
 from localjudge.report.page_data import data_blocks
 from localjudge.report.private_page import name_run, page_parts, write_page
 from localjudge.report.quoted_metrics import quote_metrics
-from localjudge.report.summary_views import slices_table
+from localjudge.report.summary_views import ABOUT_EVIDENCE, evidence_tables, slices_table
 from localjudge.report.worst_samples import WorstSample, static_samples, worst_samples
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import (
@@ -175,7 +168,7 @@ def page(
                 (f"{baseline.answer_column}, the baseline", list_metrics(baseline, before)),
             ]
         values["slices"] = None
-        values["evidence_ranks"] = list(evidence_ranks(run).values())
+        values["evidence_tables"] = evidence_tables(run)
         if inputs.by:
             values["slices"] = slices_table(run, slices(run, inputs.by))
     values["by"] = inputs.by
@@ -187,10 +180,7 @@ def page(
         config=_config(run, baseline, inputs, worst),
         static_samples=static_samples(run, [row for row, _, _ in worst]),
         blocks=data_blocks(run, baseline),
-        rank_headings=HEADINGS,
-        rank_rows=rank_rows,
-        describe_ranks=describe_ranks,
-        about_ranks=(*MEANING, ACCURACY),
+        about_evidence=ABOUT_EVIDENCE,
         **values,
     )
 

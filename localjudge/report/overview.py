@@ -28,7 +28,7 @@ from localjudge.report.comparison_views import (
     other_scores,
     quoted_cells,
 )
-from localjudge.report.difference_claims import claims
+from localjudge.report.conclusions import claims
 from localjudge.report.quoted_metrics import (
     QuotedMetric,
     pooled_for_page,

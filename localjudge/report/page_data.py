@@ -22,10 +22,14 @@ from localjudge.labels.run_labels import (
     measure_certainty,
     with_labels,
 )
-from localjudge.report.evidence_views import described_evidence
 from localjudge.report.overview import Values
 from localjudge.report.private_page import browser_offset
-from localjudge.report.sample_views import describe_score, explain_score, remark_on
+from localjudge.report.sample_views import (
+    describe_score,
+    described_evidence,
+    explain_score,
+    remark_on,
+)
 from localjudge.run_directory.directory import BY_HAND
 from localjudge.run_directory.result_rows import (
     VERDICTS,

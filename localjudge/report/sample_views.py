@@ -5,7 +5,11 @@
        0 0.031  Gustave Eiffel designed it.
 
 Units judged against each of a few contexts are shown as a matrix for each text. Contexts are
-counted from 1.
+counted from 1; citations have the names that the response uses. Below a unit is its evidence:
+
+    evidence [2] 0.81  The Danube rises in the Black Forest.
+    closest, not supporting [1] 0.31  The Rhine ends in the Netherlands.
+    cited [2], closest in [1]
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,11 +21,6 @@ from rich.text import Text
 from localjudge.errors import InputError
 from localjudge.labels.run_labels import with_labels
 from localjudge.metrics import catalog
-from localjudge.report.evidence_views import (
-    describe_evidence,
-    evidence_to_show,
-    misplaced_citation,
-)
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictId, VerdictRow
@@ -37,6 +36,9 @@ _MAX_COLUMNS = 6
 """Maximum columns of a matrix: 9 characters each, leaving 24 of 80 for the sentence."""
 _MAX_QUOTED = 120
 _TEXTS = {"reference": "the reference", "response": "the response", "cited": "the cited contexts"}
+SUPPORTING = "evidence"
+CLOSEST = "closest, not supporting"
+UNCITED = "closest, not cited"
 _Against = int | str | None
 """What a unit is judged against: a context by its index, a text by its field, or all contexts."""
 _Cells = Sequence[str | Text]
@@ -227,6 +229,63 @@ def describe_outcome(score: ScoreRow) -> str:
     if score.detail:
         value = f"{value} ({score.detail})"
     return value
+
+
+def evidence_to_show(verdict: VerdictRow) -> tuple[EvidenceRow, ...]:
+    """Return the sentences that support a statement, or the closest one if none does."""
+    supporting = tuple(row for row in verdict.evidence if row.supports)
+    return supporting or verdict.evidence[:1]
+
+
+def described_evidence(verdict: VerdictRow) -> list[tuple[EvidenceRow, str]]:
+    """Return the sentences to show on a page, each with its description.
+
+    A misplaced citation is described once, in place of its first sentence.
+    """
+    sentences = []
+    for row in evidence_to_show(verdict):
+        sentences.append((row, describe_evidence(row, verdict.label)))
+    misplaced = misplaced_citation(verdict)
+    if misplaced is not None:
+        first, _ = sentences[0]
+        sentences[0] = (first, misplaced)
+    return sentences
+
+
+def describe_evidence(row: EvidenceRow, label: Label | None, place: str = "") -> str:
+    """Return what a sentence is for its statement, where it is, and its score.
+
+    Nothing is evidence of a statement with the label 0: a sentence that the judge has not read, as
+    it is not cited, may contradict it. `place` names a text that is no context.
+    """
+    kind = CLOSEST
+    if row.supports and label == 0:
+        kind = UNCITED
+    elif row.supports:
+        kind = SUPPORTING
+    if row.context is not None:
+        place = f"[{row.context + 1}]"
+    return " ".join(filter(None, (kind, place, number(row.score))))
+
+
+def misplaced_citation(verdict: VerdictRow) -> str | None:
+    """Return `cited [2], closest in [1]` for a statement to which only uncited contexts are close.
+
+    Returns None for other statements.
+    """
+    uncited = [row for row in verdict.evidence if row.supports and row.cited is False]
+    if verdict.label != 0 or not uncited:
+        return None
+    cited = "cites nothing"
+    if uncited[0].cites:
+        cited = f"cited {_list_names(uncited[0].cites)}"
+    uncited.sort(key=lambda row: row.context or 0)
+    places = dict.fromkeys(row.name or "" for row in uncited)
+    return f"{cited}, closest in {_list_names(places)}"
+
+
+def _list_names(names: Iterable[str]) -> str:
+    return ", ".join(f"[{name}]" for name in names)
 
 
 def describe_score(score: ScoreRow) -> str:

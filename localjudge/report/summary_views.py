@@ -1,16 +1,18 @@
-"""The summary of a run: a table of means, of all samples or by the values of a column.
+"""The summary of a run: tables of means, by the values of a column, and of where evidence was.
 
 With its remarks, the next command, and values for JSON. A mean is hidden if more samples failed
 than allowed.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from localjudge.analysis.breakdowns import (
+    EvidenceRanks,
+    RankCounts,
     Slice,
     Slices,
     evidence_ranks,
@@ -20,8 +22,8 @@ from localjudge.analysis.breakdowns import (
 from localjudge.analysis.comparison import CorrectedDifference
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import RunLabels, read_run_labels
+from localjudge.report.conclusions import next_step
 from localjudge.report.label_views import label_remarks
-from localjudge.report.next_step import next_step
 from localjudge.report.quoted_metrics import QuotedMetric, quote_metrics, quote_slice
 from localjudge.report.remarks import (
     ALWAYS_VALID,
@@ -38,7 +40,7 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import name_slice
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.text.folding import look_alikes
-from localjudge.words import call
+from localjudge.words import call, numbered, percent
 
 EACH_ALONE = (
     "each interval covers one slice; of 20 intervals, one is expected to miss the true mean"
@@ -49,6 +51,25 @@ _LONGEST_NAME = 20
 _LABELS_COLUMN = 3
 """Position of the number of labels, or of the expected mean, after the interval."""
 _MAX_LISTED = 5
+_EVIDENCE_HEADINGS = (
+    "context",
+    "statements",
+    "share",
+    "up to here",
+    "contexts",
+    "without evidence",
+)
+_MAX_RANKS = 10
+"""Ranks with a row of their own. The others share one."""
+ABOUT_EVIDENCE = (
+    "share: of all judged statements, by the context with the closest sentence that supports them",
+    "nowhere: the verdict is 0, or no sentence comes close; with a wrong citation, a context that "
+    "is not cited counts if one of its sentences has most words of the statement",
+    "without evidence: contexts with none of the sentences found, at most two for a statement",
+    "the sentences are found by comparing words: on public data with labelled evidence, the first "
+    "one is right for 75 % (HotpotQA), 83 % (FEVER), 95 % (WiCE) and 97 % (SQuAD) of the "
+    "statements",
+)
 
 
 def summary_view(
@@ -253,3 +274,76 @@ def uncorrected_slices(
 def shown_slice(value: str | None) -> str:
     """Return the name of a slice, safe to print."""
     return excerpt(name_slice(value))
+
+
+def evidence_view(run: RunRecord, metric: str | None) -> list[Table]:
+    """Return where the evidence of each metric was, or of one; nothing if no statement counts.
+
+    Below the last table is what a share is a share of, and how accurate the finder is.
+    """
+    tables: list[Table] = []
+    for name, table in evidence_tables(run).items():
+        if metric in (None, name):
+            tables.append(replace(table, titles=[f"{name}: {table.titles[0]}"]))
+    if tables:
+        tables.append(Table(notes=ABOUT_EVIDENCE))
+    return tables
+
+
+def evidence_tables(run: RunRecord) -> dict[str, Table]:
+    """Return where the evidence was by metric, which helps to decide how much to retrieve.
+
+    context   statements   share   up to here   contexts   without evidence
+    1                 60    60 %         60 %         80          15 (19 %)
+    2                 25    25 %         85 %         80          41 (51 %)
+    nowhere           15    15 %
+    """
+    headings = ("context", "statements", "share", "up to here", "contexts", "without evidence")
+    tables: dict[str, Table] = {}
+    for name, counts in evidence_ranks(run).items():
+        statements = numbered(counts.statements, "statement")
+        contexts = numbered(counts.contexts, "context")
+        title = f"where the evidence of {statements} was, in {contexts}"
+        tables[name] = Table(headings, list(_evidence_rows(counts)), titles=[title])
+    return tables
+
+
+def _evidence_rows(counts: EvidenceRanks) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of each rank, of all higher ranks together, of no context, and of all."""
+    groups: list[tuple[str, Sequence[RankCounts]]] = []
+    for rank in counts.ranks[:_MAX_RANKS]:
+        groups.append((str(rank.rank), [rank]))
+    others = counts.ranks[_MAX_RANKS:]
+    if len(others) == 1:
+        groups.append((str(others[0].rank), others))
+    elif others:
+        groups.append((f"{others[0].rank} to {others[-1].rank}", others))
+    so_far = 0
+    for name, ranks in groups:
+        statements = sum(rank.statements for rank in ranks)
+        contexts = sum(rank.contexts for rank in ranks)
+        empty = sum(rank.without_evidence for rank in ranks)
+        so_far += statements
+        yield (
+            name,
+            f"{statements:,}",
+            _percent(statements, counts.statements),
+            _percent(so_far, counts.statements),
+            f"{contexts:,}",
+            _counted(empty, contexts),
+        )
+    nowhere = _percent(counts.nowhere, counts.statements)
+    yield "nowhere", f"{counts.nowhere:,}", nowhere, "", "", ""
+    without = _counted(counts.contexts_without, counts.contexts)
+    yield "all", f"{counts.statements:,}", "", "", f"{counts.contexts:,}", without
+
+
+def _counted(count: int, total: int) -> str:
+    """Return `15 (19 %)`, or the count of nothing without a share."""
+    if not total:
+        return f"{count:,}"
+    return f"{count:,} ({_percent(count, total)})"
+
+
+def _percent(count: int, total: int) -> str:
+    return f"{percent(count / total)} %"

@@ -19,8 +19,12 @@ from markupsafe import Markup, escape
 from rich.text import Text
 
 from localjudge.metrics import catalog
-from localjudge.report.evidence_views import described_evidence, evidence_to_show
-from localjudge.report.sample_views import describe_score, remark_on
+from localjudge.report.sample_views import (
+    describe_score,
+    described_evidence,
+    evidence_to_show,
+    remark_on,
+)
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.result_rows import (

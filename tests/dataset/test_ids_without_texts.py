@@ -9,7 +9,7 @@ import localjudge
 from localjudge import DataError, InputError, Sample, ScriptedEngine
 from localjudge.dataset import load
 from localjudge.metrics import Context
-from localjudge.report.shown_progress import Lines
+from localjudge.report.terminal import Lines
 
 RAGAS: list[dict[str, Any]] = [
     {

@@ -9,7 +9,7 @@ from human_labels import answer_all, draw
 import localjudge
 from localjudge import DataError, Run, ScriptedEngine
 from localjudge.labels.judge_figures import label_savings
-from localjudge.report.judge_views import calibrations_view
+from localjudge.report.planning_views import calibrations_view
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.run_directory.measured_judges import Calibration
 from localjudge.stats.agreement import LabelledScores

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, ScriptedEngine, evaluate
-from localjudge.report.shown_progress import Lines
+from localjudge.report.terminal import Lines
 
 ROW: dict[str, Any] = {"question": "Why?", "contexts": ["Because it is so.", "It is."]}
 IDS = {"question": "Why?", "retrieved_context_ids": [1], "reference_context_ids": [1]}

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, UnfinishedRun, evaluate
 from localjudge.judging.estimate import Estimate
-from localjudge.report.estimate_views import estimate_view
+from localjudge.report.planning_views import estimate_view
 from localjudge.report.terminal import draw
 from localjudge.words import roughly
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from localjudge import ScriptedEngine, evaluate
 from localjudge.judging.estimate import Estimate
-from localjudge.report.estimate_views import estimate_view
+from localjudge.report.planning_views import estimate_view
 
 ROWS = [
     {

@@ -7,7 +7,7 @@ import pytest
 
 import localjudge
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.report.shown_progress import Lines
+from localjudge.report.terminal import Lines
 from localjudge.run_directory.directory import locked_directory
 
 ROWS: list[dict[str, Any]] = [

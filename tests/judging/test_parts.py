@@ -12,7 +12,7 @@ import pytest
 from command_line import printed_summary
 
 from localjudge import InputError, Run, ScriptedEngine, evaluate
-from localjudge.report.shown_progress import Lines
+from localjudge.report.terminal import Lines
 
 ROWS: list[dict[str, Any]] = [
     {

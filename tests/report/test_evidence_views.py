@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
-from localjudge.report.evidence_views import misplaced_citation
+from localjudge.report.sample_views import misplaced_citation
 from localjudge.report.worst_samples import static_samples
 from localjudge.run_directory.result_rows import EvidenceRow
 from localjudge.types import VerdictRequest

@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from localjudge.report.shown_progress import Bar, Lines, progress_on
+from localjudge.report.terminal import Bar, Lines, progress_on
 
 
 class Terminal(io.StringIO):
