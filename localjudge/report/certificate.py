@@ -19,7 +19,9 @@ from localjudge.judging.verify_files import Alteration, Reason, alterations
 from localjudge.labels.run_labels import disputed_statements
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question
-from localjudge.report.certificate_text import (
+from localjudge.report.html_page import DIFFERS, INVALID_INPUTS, check_report
+from localjudge.report.messages import (
+    Messages,
     count_labels,
     describe_alteration,
     describe_examination,
@@ -29,12 +31,10 @@ from localjudge.report.certificate_text import (
     describe_samples,
     gate_row,
     translate_caution,
-    translate_interval,
+    translate_estimate,
     translate_labels,
     translate_mean,
 )
-from localjudge.report.html_page import DIFFERS, INVALID_INPUTS, check_report
-from localjudge.report.messages import Messages
 from localjudge.report.private_page import name_run, page_parts, write_page
 from localjudge.report.quoted_metrics import (
     QuotedMetric,
@@ -350,12 +350,13 @@ def _slice_rows(run: RunRecord, by: str, messages: Messages) -> Iterator[dict[st
             elif corrected and metric.basis == "too few labels":
                 labelled = corrected.counts.labelled if corrected.counts else 0
                 basis = messages.plain("labels.count", n=labelled)
+            mean, interval = translate_estimate(metric.quoted.mean, metric.quoted.ci95, messages)
             yield {
                 "value": name_slice(part.value),
                 "metric": metric.name,
                 "samples": part.samples,
-                "mean": messages.number(metric.quoted.mean),
-                "interval": translate_interval(metric.quoted.ci95, messages),
+                "mean": mean,
+                "interval": interval,
                 "basis": basis,
             }
 

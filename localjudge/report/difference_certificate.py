@@ -34,8 +34,9 @@ from localjudge.report.certificate import (
     refuse_own_file,
     write_values,
 )
-from localjudge.report.certificate_text import (
+from localjudge.report.messages import (
     LabelCheck,
+    Messages,
     describe_agreement,
     describe_label_check,
     describe_origin,
@@ -43,7 +44,6 @@ from localjudge.report.certificate_text import (
     translate_difference,
     translate_mean,
 )
-from localjudge.report.messages import Messages
 from localjudge.run_directory.comparison_directory import COMPARISON, ComparisonDirectory
 from localjudge.run_directory.directory import LOCK
 from localjudge.run_directory.files import VERIFICATION, VerifiedLabels

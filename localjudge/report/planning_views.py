@@ -1,4 +1,4 @@
-"""What to know before a run: metrics, models, findings of doctor, figures on labels, an estimate."""
+"""What to know before a run: metrics, models, doctor's findings, figures on labels, an estimate."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -16,8 +16,7 @@ from localjudge.analysis.breakdowns import PooledShare, Slice, pooled_shares
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.metrics import catalog
-from localjudge.report.certificate_text import translate_mean
-from localjudge.report.messages import Messages
+from localjudge.report.messages import Messages, translate_mean
 from localjudge.report.terminal import Table
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary

@@ -6,8 +6,7 @@ from command_line import gate_file
 
 from localjudge import Run
 from localjudge.analysis.gates import GateDecision
-from localjudge.report.certificate_text import gate_row
-from localjudge.report.messages import Messages
+from localjudge.report.messages import Messages, gate_row
 from localjudge.stats.interval import Mean
 from localjudge.stats.paired import labels_needed
 from localjudge.words import signed

@@ -9,8 +9,7 @@ import pytest
 
 from localjudge import InputError, Run, ScriptedEngine
 from localjudge.judging.verify_files import alterations
-from localjudge.report.certificate_text import describe_alteration
-from localjudge.report.messages import Messages
+from localjudge.report.messages import Messages, describe_alteration
 from tests.analysis.conftest import label
 from tests.conftest import ScriptedRun
 from tests.run_directory.conftest import edited, in_store

@@ -9,8 +9,7 @@ from command_line import printed_lines
 
 from localjudge import Run, ScriptedEngine, evaluate_pair
 from localjudge.analysis.comparison import count_missing_labels
-from localjudge.report.certificate_text import translate_difference
-from localjudge.report.messages import Messages
+from localjudge.report.messages import Messages, translate_difference
 from localjudge.types import Language
 from tests.analysis.conftest import label, label_words
 from tests.analysis.labelled_runs import METRIC, make_run

@@ -14,11 +14,7 @@ from localjudge.judging.verify_files import Reason
 from localjudge.labels.labelled_units import LabelCounts
 from localjudge.metrics import catalog
 from localjudge.model_registry import registered
-from localjudge.report.certificate_text import (
-    describe_examination,
-    translate_labels,
-)
-from localjudge.report.messages import Messages
+from localjudge.report.messages import Messages, describe_examination, translate_labels
 from localjudge.run_directory.measured_judges import Examination
 from localjudge.types import Language, Use
 
