@@ -7,7 +7,7 @@ Sentences start at lines, after stops, and after smileys and addresses without a
                          ^ mark "."   closed ")"   next "Then"   cut before "Then"
 
 At each stop, the rules are tried in order, and the first that applies decides: first those by the
-punctuation and the script around it, then those by the words (`abbreviation_rules`). If none
+punctuation and the script around it, then those by the words (`localjudge.text.stops`). If none
 applies, the stop ends the sentence.
 """
 
@@ -19,7 +19,6 @@ from itertools import pairwise
 from spacy.language import BaseDefaults
 from spacy.pipeline import Sentencizer
 
-from localjudge.text.abbreviation_rules import ABBREVIATION_RULES
 from localjudge.text.formulas import join_formulas
 from localjudge.text.languages import (
     ANY_LANGUAGE,
@@ -40,22 +39,26 @@ from localjudge.text.markup import (
     read_characters,
     without_markup,
 )
-from localjudge.text.stop import (
-    LATIN_STOPS,
-    SMILE,
-    WINDOW,
-    Rule,
-    Stop,
-    describe_stop,
-    find_end_of_stop,
-    stop_pattern,
-)
+from localjudge.text.stops import WORD_RULES, Rule, Stop, without_article
 
+_LATIN_STOPS = ".!?…"
+_WINDOW = 40
+"""Most characters of a list marker, an opening, or the surroundings of a stop."""
 _STOPS = "".join(Sentencizer.default_punct_chars)
+_SMILE = (
+    r"(?:[:;=][-'^]?[)(\]\[DPpOo|/\\*]+|<3|\^_?\^|[xX]D+"
+    r"|[☹☺❤✨\U0001f000-\U0001faff\u200d\ufe0f]+)(?!\w)"
+)
+_MORE_STOPS = "។៕།༎\u037e"  # Khmer, Tibetan, Greek: missing in spaCy's table
+_CLOSING = r"[\"'”’»›)\]}」』）】》〉］｝*_`]|[“‘«](?![^\s\"')\]])"
+_PAGES = r":\d+(?:[,–-]\s?\d+)*"  # of a footnote without its mark: "in 1905.:75–76 Then"
+_WORD_EDGE = re.compile(r"[\s(\[{\"“«„/—–-]")
+_NEXT = re.compile(r"[\W_]{0,12}?(?P<word>[^\W\d_]\.(?!\w)|[^\W_]+(?:['’][^\W_]+)?)")
+_OPENING_SIGNS = re.compile(r"(?P<sign>[*_`\"])(?P=sign)*$")
 _LOOSE_QUOTE = re.compile(r"(?P<quote>[\"'])\s+")
 _RULE = re.compile(r"(?<!\S)(?:-{4,}|(?P<sign>[_=*~#])(?P=sign){2,})\s+")
 _UNSTOPPED = re.compile(
-    rf"(?<!\S)(?:(?P<smile>{SMILE})|(?:https?://|www\.|[^\s@]+@)\S*[^\s.,;:!?\"'(])"
+    rf"(?<!\S)(?:(?P<smile>{_SMILE})|(?:https?://|www\.|[^\s@]+@)\S*[^\s.,;:!?\"'(])"
     r"\s+(?=(?P<next>[A-Z]\w*))"
 )
 # Of the sentence before: "It rained. [2004] They left.", but not "[2004] EWCA Civ 12 holds".
@@ -99,8 +102,22 @@ def load_rules(
         defaults.tokenizer_exceptions,
         abbreviations,
     )
-    pattern = stop_pattern(_STOPS + conventions.stops)
+    pattern = _stop_pattern(_STOPS + conventions.stops)
     return partial(sentence_starts, pattern=pattern, conventions=conventions)
+
+
+def _stop_pattern(stops: str) -> re.Pattern[str]:
+    """Return the pattern of a stop with closing signs, smileys and the gap."""
+    signs = "".join(sorted({*stops, *_LATIN_STOPS, *_MORE_STOPS}))
+    some = f"[{re.escape(signs)}]"
+    return re.compile(
+        rf"(?P<mark>{some}+(?:[ \u00a0][.!?](?!\w))*)"  # one or several: ". . ."
+        rf"(?P<closed>(?:{_CLOSING})*"
+        rf"(?:{some}+(?:{_CLOSING})*)*"  # between further stops: ".)."
+        r"(?:\s(?:»|[)\]](?!\S)))?)"  # after a space: "non. »"
+        rf"(?:{_PAGES})?(?:\s?{_SMILE})*"
+        r"(?P<gap>\s*)"
+    )
 
 
 def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Conventions) -> list[int]:
@@ -173,7 +190,7 @@ def _starts_after_stops(
             return
         if _is_in_user_abbreviation(text, piece, match, conventions):
             continue
-        stop = describe_stop(text, piece, begin, match, conventions)
+        stop = _describe_stop(text, piece, begin, match, conventions)
         if _ends_sentence(stop):
             begin = _start_of_next(text, piece, match)
             years = _YEARS_AFTER_STOP.match(text[: piece.end], begin)
@@ -181,6 +198,57 @@ def _starts_after_stops(
                 begin = years.end()
             if begin < piece.end:
                 yield begin
+
+
+def _describe_stop(
+    text: str,
+    piece: Range,
+    begin: int,
+    match: re.Match[str],
+    conventions: Conventions,
+) -> Stop:
+    """Return a stop with its surroundings.
+
+    `match` is one of `_stop_pattern`, `begin` is the start of its sentence.
+    """
+    start = match.start()
+    end = _find_end_of_stop(text, piece, match)
+    left = text[max(begin, start - _WINDOW) : start]
+    word = _WORD_EDGE.split(left[left.rfind(" ") + 1 :])[-1]
+    next_word = ""
+    ahead = ""
+    following = _NEXT.match(text, end, piece.end)
+    if following:
+        next_word = following["word"]
+        ahead = text[following.start("word") : min(end + _WINDOW, piece.end)]
+    return Stop(
+        mark=match["mark"],
+        closed=text[match.start("closed") : min(end, match.end("closed"))],
+        gap=match["gap"],
+        before=left[: len(left) - len(word)],
+        word=without_article(word.lstrip("'‘’*_`"), conventions),
+        next=next_word,
+        follower=text[end],
+        ahead=ahead,
+        left=left,
+        right=text[end : end + _WINDOW],
+        begin=begin,
+        end=start,
+        text=text,
+        conventions=conventions,
+    )
+
+
+def _find_end_of_stop(text: str, piece: Range, match: re.Match[str]) -> int:
+    """Return the end of a match without signs that open the next sentence: "安全。**剂量**"."""
+    signs = _OPENING_SIGNS.search(match["closed"])
+    if not signs or match["gap"]:
+        return match.end()
+    start = match.start("closed") + signs.start()
+    is_closing = text.count(signs[0], piece.start, start) % 2 == 1
+    if is_closing:
+        return match.end()
+    return start
 
 
 def _is_in_user_abbreviation(
@@ -215,7 +283,7 @@ def _start_of_next(text: str, piece: Range, match: re.Match[str]) -> int:
     loose = _LOOSE_QUOTE.match(text, match.end(), piece.end)
     if loose and text.count(loose["quote"], piece.start, match.end()) % 2:
         return loose.end()
-    return find_end_of_stop(text, piece, match)
+    return _find_end_of_stop(text, piece, match)
 
 
 # Rules by the punctuation and the script around a stop. Each returns whether the stop ends its
@@ -224,10 +292,10 @@ def _start_of_next(text: str, piece: Range, match: re.Match[str]) -> int:
 
 def _opening_or_comma(stop: Stop) -> bool | None:
     """Continue before a comma ("et al., 2015") and after opening stops ("...", "1.")."""
-    so_far = stop.text[stop.begin : min(stop.end, stop.begin + WINDOW + 1)]
-    if stop.follower in ",;:)]}、，；：،؛" or not so_far[:WINDOW].strip(_OPENING):
+    so_far = stop.text[stop.begin : min(stop.end, stop.begin + _WINDOW + 1)]
+    if stop.follower in ",;:)]}、，；：،؛" or not so_far[:_WINDOW].strip(_OPENING):
         return False
-    if len(so_far) > WINDOW:
+    if len(so_far) > _WINDOW:
         return None
     if MARKER.fullmatch(so_far + "."):
         return False
@@ -236,7 +304,7 @@ def _opening_or_comma(stop: Stop) -> bool | None:
 
 def _other_script(stop: Stop) -> bool | None:
     """End at a stop of another script, unless a quotation goes on: "「はい。」と言った"."""
-    if stop.mark[-1] in LATIN_STOPS:
+    if stop.mark[-1] in _LATIN_STOPS:
         return None
     if stop.mark == "．" and stop.follower.isdigit() and not stop.gap:
         return False
@@ -339,6 +407,6 @@ _RULES: tuple[Rule, ...] = (
     _run_on,
     _ellipsis,
     _exclamation,
-    *ABBREVIATION_RULES,
+    *WORD_RULES,
 )
 """In the order of trying."""

@@ -1,14 +1,21 @@
-"""Rules by the words around a full stop: abbreviations, units, initials and ordinals.
+"""Full stops, and runs of stops, with their surroundings, and the rules by the words around them.
 
-Every rule returns whether the stop ends its sentence, or None if it does not apply. Their tables
-are in `languages`.
+    She met Dr. No (twice.) Then she left.
+                         ^ mark "."   word "twice"   closed ")"   next "Then"
+
+Every rule returns whether the stop ends its sentence, or None if it does not apply: rules for
+abbreviations, units, initials and ordinals, whose tables are in `languages`.
 """
 
 import re
+from collections.abc import Callable
+from typing import NamedTuple
 
-from localjudge.text.languages import ANY_LANGUAGE, any_of, load_words
+from localjudge.text.languages import ANY_LANGUAGE, Conventions, any_of, load_words
 from localjudge.text.lines import CLAUSE_NUMBER, LETTER
-from localjudge.text.stop import Rule, Stop, without_article
+
+_ELIDED = re.compile(r"[^\W\d_]{1,6}['’](?=\w)")
+_STOP_AND_NUMBER = re.compile(r"\.\s?[\d§]")
 
 _DOTTED = re.compile(rf"{LETTER}{{1,3}}\.(?:(?:{LETTER}|\d){{1,3}}\.)*{LETTER}{{1,3}}")
 _DANDA = "।"
@@ -50,6 +57,79 @@ _SERIES = re.compile(rf"\b[A-Z],? (?:{any_of('between_letters')}) $")  # "from A
 _ANOTHER_LETTER = re.compile(rf"[^\W\d_],?|{any_of('between_letters')}")
 
 
+class Stop(NamedTuple):
+    """A full stop, or a run of stops, with its surroundings."""
+
+    mark: str  # the stops
+    closed: str  # closing quotes and brackets after (and between) the stops
+    gap: str  # white space up to the next sentence
+    before: str  # up to 40 characters before the word in this sentence
+    word: str  # text before the stop, back to white space or an opening bracket
+    next: str  # the next word; with its full stop, if it is an initial
+    follower: str  # the character after the gap
+    ahead: str  # up to 40 characters from the next word on
+    left: str  # up to 40 characters before the stop in this sentence
+    right: str  # up to 40 characters after the gap
+    begin: int  # offset of the sentence
+    end: int  # offset of the stop
+    text: str  # the whole text
+    conventions: Conventions
+
+    @property
+    def after_next(self) -> str:
+        return self.ahead[len(self.next) :]
+
+    @property
+    def before_capital(self) -> bool:
+        """Whether the next word may be a name or start a sentence: "The", "iPhone", and any
+        caseless script.
+        """
+        if not self.next.islower():
+            return True
+        return "ა" <= self.next[0] <= "ჿ"  # Georgian: lower case in Unicode, no capitals
+
+    @property
+    def before_caseless(self) -> bool:
+        """Whether the next word is in a script without capitals: Arabic, Hindi, Chinese."""
+        first = self.next[:1]
+        return first.isalpha() and first.lower() == first.upper()
+
+    @property
+    def before_starter(self) -> bool:
+        return self.before_capital and self.next_stem.lower() in self.conventions.starters
+
+    @property
+    def next_stem(self) -> str:
+        """The next word up to an apostrophe."""
+        return re.split(r"['’]", self.next, maxsplit=1)[0]
+
+    @property
+    def before_number(self) -> bool:
+        """Whether a number follows an abbreviation: "Suppl. Fig. 4", "Pub. L. No. 94"."""
+        if self.next not in self.conventions.before_number:
+            return False
+        return _STOP_AND_NUMBER.match(self.after_next) is not None
+
+    @property
+    def after_letter(self) -> bool:
+        return len(self.word) == 1 and self.word.isalpha()
+
+    @property
+    def after_first_word(self) -> bool:
+        return self.end - self.begin == len(self.word)
+
+
+Rule = Callable[[Stop], bool | None]
+"""Returns whether a stop ends its sentence, or None if the rule does not apply."""
+
+
+def without_article(word: str, conventions: Conventions) -> str:
+    """Turn "l'art" and "dell'art" into "art"."""
+    if not conventions.elides:
+        return word
+    return _ELIDED.sub("", word, count=1)
+
+
 def _time_of_day(stop: Stop) -> bool | None:
     """End after "a.m." before a capital, except at the sentence's start and before a time zone or a
     day.
@@ -74,7 +154,7 @@ def _beside_danda(stop: Stop) -> bool | None:
 
 def _quantity(stop: Stop) -> bool | None:
     """End after a number and a unit before a capital: "4 g. Take it", "88/min. Temp"."""
-    if not _is_quantity(stop, stop.conventions.units):
+    if not _is_quantity(stop):
         return None
     more = _NEXT_AMOUNT.match(stop.ahead)
     if more and more["unit"] in stop.conventions.units and stop.word in _FIRST_OF_TWO:
@@ -193,7 +273,8 @@ def _unlisted(stop: Stop) -> bool | None:
     return None
 
 
-def _is_quantity(stop: Stop, units: frozenset[str]) -> bool:
+def _is_quantity(stop: Stop) -> bool:
+    units = stop.conventions.units
     word = stop.word.rstrip(_POWER)
     if word[:1].isdigit():
         attached = _AMOUNT.fullmatch(word)
@@ -308,7 +389,7 @@ def _may_be_unknown_abbreviation(stop: Stop) -> bool:
     return word.lower() not in stop.conventions.starters
 
 
-ABBREVIATION_RULES: tuple[Rule, ...] = (
+WORD_RULES: tuple[Rule, ...] = (
     _beside_danda,
     _time_of_day,
     _quantity,
