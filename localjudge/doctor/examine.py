@@ -113,13 +113,11 @@ def examine(
     checks: list[CheckResult] = []
     worst: Status = "ok"
     not_made = list(_CHECKS_OF_JUDGE)
-    results = examiner.checks()
     if len(names) > 1:
         not_made = [f"{name}: {check}" for name in names for check in _CHECKS_OF_JUDGE]
         not_made += [f"{judge}: {check}" for check in _CHECKS_OF_JURY]
-        results = examiner.checks_of_jury(names)
     try:
-        for check in results:
+        for check in examiner.checks(names):
             progress.pause()
             checks.append(check)
             worst = max(worst, check.status, key=_SEVERITY.index)
@@ -164,18 +162,19 @@ class _Examiner:
                 f"({options})"
             )
 
-    def checks(self) -> Iterator[CheckResult]:
-        packages = check_packages()
-        yield packages
-        if packages.status != "failed":
-            yield from self._check_judge()
-
-    def checks_of_jury(self, names: Sequence[str]) -> Iterator[CheckResult]:
-        """Examine each judge, and what they say together. A judge that cannot be asked ends it."""
+    def checks(self, names: Sequence[str]) -> Iterator[CheckResult]:
+        """Examine the judge, or the jury of these `names`."""
         packages = check_packages()
         yield packages
         if packages.status == "failed":
             return
+        if len(names) > 1:
+            yield from self._check_jury(names)
+        else:
+            yield from self._check_judge()
+
+    def _check_jury(self, names: Sequence[str]) -> Iterator[CheckResult]:
+        """Examine each judge, and what they say together. A judge that cannot be asked ends it."""
         answers: dict[str, Mapping[Task, Answer]] = {}
         passages: list[int] = []
         passes_plain_cases = True

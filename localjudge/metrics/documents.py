@@ -30,7 +30,7 @@ document, has one.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import isfinite, log2
-from typing import Any
+from typing import Any, NamedTuple
 
 from localjudge.errors import InputError, SampleError
 from localjudge.metrics.metric import (
@@ -44,8 +44,20 @@ from localjudge.types import CONTEXT_FIELDS, Context, FieldName, Sample, Scored,
 
 _EMPTY = (None, "")
 
-ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
-"""Scores a question from ground truth, ranked documents and comparison value. Raises ValueError."""
+
+class Ranking(NamedTuple):
+    """The comparison values of ground-truth and retrieved documents of a question, None if missing.
+
+    `relevances` are the scores of the ground-truth documents.
+    """
+
+    truths: list[Any]
+    relevances: list[float | None]
+    retrieved: list[Any]
+
+
+ScoreRanking = Callable[[Ranking], Scored]
+"""Scores a question. Raises ValueError for relevances that cannot be used."""
 
 
 def document_metric(
@@ -96,13 +108,15 @@ def _steps(sample: Sample, score: ScoreRanking, compare_by: str) -> Steps:
     retrieved = sample.retrieved_contexts
     if retrieved is None:
         return Undefined(reason="retrieved_contexts is null")
-    missing = _find_missing(truths, retrieved, compare_by)
+    relevances = [document.score for document in truths]
+    ranking = Ranking(_values(truths, compare_by), relevances, _values(retrieved, compare_by))
+    missing = _find_missing(ranking, compare_by)
     if truths and retrieved:
         problem = _why_not_comparable(truths, retrieved, compare_by, missing)
         if problem:
             return Undefined(reason=problem)
     try:
-        scored = score(truths, retrieved, compare_by)
+        scored = score(ranking)
     except ValueError as error:
         raise SampleError(f"sample {sample.id}: {error}") from error
     if scored.value or scored.detail:
@@ -110,19 +124,15 @@ def _steps(sample: Sample, score: ScoreRanking, compare_by: str) -> Steps:
     return scored.model_copy(update={"detail": missing})
 
 
-def _find_missing(
-    truths: Sequence[Context],
-    retrieved: Sequence[Context],
-    compare_by: str,
-) -> str | None:
+def _find_missing(ranking: Ranking, compare_by: str) -> str | None:
     """Return which side has no documents or no comparison value, or None."""
-    if not truths:
+    if not ranking.truths:
         return "there is no ground truth"
-    if not _unique(truths, compare_by, ignored=_EMPTY):
+    if not _unique(ranking.truths, ignored=_EMPTY):
         return f"no ground-truth document has {compare_by}"
-    if not retrieved:
+    if not ranking.retrieved:
         return "nothing was retrieved"
-    if not _unique(retrieved, compare_by, ignored=_EMPTY):
+    if not _unique(ranking.retrieved, ignored=_EMPTY):
         return f"no retrieved document has {compare_by}"
     return None
 
@@ -162,15 +172,11 @@ def field_without_values(samples: Iterable[Sample], compare_by: str) -> FieldNam
     return None
 
 
-def average_precision(
-    truths: Sequence[Context],
-    retrieved: Sequence[Context],
-    compare_by: str,
-) -> Scored:
-    missed = _unique(truths, compare_by)
+def average_precision(ranking: Ranking) -> Scored:
+    missed = _unique(ranking.truths)
     total = len(missed)
     precisions = 0.0
-    for rank, value in enumerate(_values(retrieved, compare_by), 1):
+    for rank, value in enumerate(ranking.retrieved, 1):
         if value in missed:
             missed.remove(value)
             precisions += (total - len(missed)) / rank
@@ -179,30 +185,22 @@ def average_precision(
     return Scored(value=precisions / total)
 
 
-def reciprocal_rank(
-    truths: Sequence[Context],
-    retrieved: Sequence[Context],
-    compare_by: str,
-) -> Scored:
-    relevant = _unique(truths, compare_by)
-    for rank, value in enumerate(_values(retrieved, compare_by), 1):
+def reciprocal_rank(ranking: Ranking) -> Scored:
+    relevant = _unique(ranking.truths)
+    for rank, value in enumerate(ranking.retrieved, 1):
         if value in relevant:
             return Scored(value=1 / rank)
     return Scored(value=0)
 
 
-def normalized_gain(
-    truths: Sequence[Context],
-    retrieved: Sequence[Context],
-    compare_by: str,
-) -> Scored:
-    """NDCG. Raises ValueError for relevance scores that cannot be used."""
-    relevant = _unique(truths, compare_by)
+def normalized_gain(ranking: Ranking) -> Scored:
+    """NDCG. Raises ValueError for relevances that cannot be used."""
+    relevant = _unique(ranking.truths)
     relevances = [0.0] * len(relevant)
-    for score, value in zip(_scores(truths), _values(truths, compare_by), strict=True):
+    for relevance, value in zip(_checked(ranking.relevances), ranking.truths, strict=True):
         if value in relevant:
             position = relevant.index(value)
-            relevances[position] = max(relevances[position], score)
+            relevances[position] = max(relevances[position], relevance)
     ideal = _discounted(sorted(relevances, reverse=True))
     if not isfinite(ideal):
         raise ValueError("the ground truth's scores are too large to be added")
@@ -211,7 +209,7 @@ def normalized_gain(
     if ideal == 0:
         return Scored(value=0, detail="no ground-truth document has a relevance above 0")
     gains = []
-    for value in _values(retrieved, compare_by):
+    for value in ranking.retrieved:
         gain = 0.0
         if value in relevant:
             position = relevant.index(value)
@@ -222,17 +220,16 @@ def normalized_gain(
     return Scored(value=min(_discounted(gains) / ideal, 1))
 
 
-def multi_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-    relevant = _unique(truths, compare_by, ignored=_EMPTY)
+def multi_hit(ranking: Ranking) -> Scored:
+    relevant = _unique(ranking.truths, ignored=_EMPTY)
     if not relevant:
         return Scored(value=0)
-    values = _values(retrieved, compare_by)
-    hits = sum(truth in values for truth in relevant)
+    hits = sum(truth in ranking.retrieved for truth in relevant)
     return Scored(value=hits / len(relevant), numerator=hits, denominator=len(relevant))
 
 
-def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-    return Scored(value=float(multi_hit(truths, retrieved, compare_by).value > 0))
+def single_hit(ranking: Ranking) -> Scored:
+    return Scored(value=float(multi_hit(ranking).value > 0))
 
 
 _SHARE = "ground-truth documents retrieved"
@@ -279,16 +276,16 @@ WHOLE_RANKING: tuple[MakeDocumentMetric, ...] = (
 
 def hit_rate_at(k: int) -> MakeDocumentMetric:
 
-    def score(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-        return single_hit(truths, retrieved[:k], compare_by)
+    def score(ranking: Ranking) -> Scored:
+        return single_hit(_first(k, ranking))
 
     return partial(document_metric, f"hit_rate@{k}", score, f"{_HIT}first {k}")
 
 
 def recall_at(k: int) -> MakeDocumentMetric:
 
-    def score(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-        return multi_hit(truths, retrieved[:k], compare_by)
+    def score(ranking: Ranking) -> Scored:
+        return multi_hit(_first(k, ranking))
 
     headline = f"{_FOUND}are among the first {k}"
     return partial(document_metric, f"recall@{k}", score, headline, _SHARE)
@@ -296,13 +293,17 @@ def recall_at(k: int) -> MakeDocumentMetric:
 
 def precision_at(k: int) -> MakeDocumentMetric:
 
-    def score(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-        hits = multi_hit(truths, retrieved[:k], compare_by).numerator or 0
+    def score(ranking: Ranking) -> Scored:
+        hits = multi_hit(_first(k, ranking)).numerator or 0
         return Scored(value=hits / k, numerator=hits, denominator=k)
 
     headline = f"in an average sample, {{}} of the first {k} documents are right ones"
     counted = "places held by a ground-truth document"
     return partial(document_metric, f"precision@{k}", score, headline, counted)
+
+
+def _first(k: int, ranking: Ranking) -> Ranking:
+    return ranking._replace(retrieved=ranking.retrieved[:k])
 
 
 def _values(documents: Sequence[Context], compare_by: str) -> list[Any]:
@@ -320,30 +321,25 @@ def _values(documents: Sequence[Context], compare_by: str) -> list[Any]:
     return values
 
 
-def _unique(
-    documents: Sequence[Context],
-    compare_by: str,
-    *,
-    ignored: tuple[Any, ...] = (None,),
-) -> list[Any]:
+def _unique(values: Sequence[Any], *, ignored: tuple[Any, ...] = (None,)) -> list[Any]:
     """Return the distinct comparison values in order. They need not be hashable."""
     distinct: list[Any] = []
-    for value in _values(documents, compare_by):
+    for value in values:
         if value not in ignored and value not in distinct:
             distinct.append(value)
     return distinct
 
 
-def _scores(truths: Sequence[Context]) -> list[float]:
+def _checked(relevances: Sequence[float | None]) -> list[float]:
     """Return the relevance of each ground-truth document: its score, or 1 if none has a score.
 
     Raises ValueError if only some have a score, or if one is negative.
     """
-    scores = [document.score for document in truths if document.score is not None]
+    scores = [score for score in relevances if score is not None]
     if not scores:
-        return [1.0] * len(truths)
-    if len(scores) < len(truths):
-        counts = f"{len(scores)} of {len(truths)} ground-truth documents have a score"
+        return [1.0] * len(relevances)
+    if len(scores) < len(relevances):
+        counts = f"{len(scores)} of {len(relevances)} ground-truth documents have a score"
         raise ValueError(f"{counts}: give one to all of them or to none")
     if any(score < 0 for score in scores):
         problem = f"a ground-truth document has the negative score {min(scores)}"
