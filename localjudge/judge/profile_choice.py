@@ -168,11 +168,10 @@ def choose_profile(
 
 
 def _matches(metadata: Mapping[str, str], patterns: Mapping[str, re.Pattern[str]]) -> bool:
-    def matches_key(key: str) -> bool:
-        pattern = patterns[key].pattern
-        return re.search(pattern, metadata.get(key, ""), re.IGNORECASE) is not None
-
-    return all(map(matches_key, patterns))
+    for key, pattern in patterns.items():
+        if not re.search(pattern.pattern, metadata.get(key, ""), re.IGNORECASE):
+            return False
+    return True
 
 
 def _require_fit(profile: PromptProfile, metadata: Mapping[str, str]) -> None:
