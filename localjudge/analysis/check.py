@@ -23,7 +23,7 @@ from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.run_rows import column_values, name_slice
-from localjudge.text.folding import fold
+from localjudge.text.names import fold
 from localjudge.types import Record
 from localjudge.words import option, option_name, suggestion
 

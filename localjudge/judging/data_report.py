@@ -20,8 +20,8 @@ from localjudge.judging.metric_choice import (
 from localjudge.judging.plan import Plan
 from localjudge.metrics.documents import get_compared_value
 from localjudge.progress import Progress
-from localjudge.text.folding import clean, skeleton
 from localjudge.text.language_guess import language_warning, row_language_warning
+from localjudge.text.names import clean, skeleton
 from localjudge.text.responses import thinking_ranges
 from localjudge.types import context_texts
 from localjudge.words import numbered, option, option_name, printable

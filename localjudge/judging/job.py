@@ -52,7 +52,7 @@ from localjudge.run_directory.run_rows import has_one_order
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.summary import SUMMARY, Summary, allowed_failures
 from localjudge.text import finder
-from localjudge.text.folding import fold
+from localjudge.text.names import fold
 from localjudge.words import numbered, option, option_name
 
 

@@ -31,7 +31,7 @@ from localjudge.run_directory.identity import DataIdentity, JudgeIdentity
 from localjudge.run_directory.manifest import IndexLevel, Sampling
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import Totals
-from localjudge.text.folding import clean
+from localjudge.text.names import clean
 from localjudge.words import option, option_name
 
 RUNS = Path("runs")

@@ -27,7 +27,7 @@ import numpy as np
 from localjudge.errors import DataError
 from localjudge.run_directory.label_rows import LOGIN_NAME, LabelRow
 from localjudge.stats.agreement import cohen_kappa, krippendorff_alpha
-from localjudge.text.folding import fold
+from localjudge.text.names import fold
 from localjudge.types import Label, Record
 from localjudge.words import numbered, percent, printable, three_digits
 

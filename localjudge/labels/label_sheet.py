@@ -43,7 +43,7 @@ from localjudge.labels.label_source import SheetRow, name_context
 from localjudge.resources import write_output
 from localjudge.run_directory.label_rows import EvidenceSeen
 from localjudge.run_directory.result_rows import json_line
-from localjudge.text.folding import is_damaged
+from localjudge.text.names import is_damaged
 from localjudge.types import Label
 from localjudge.words import escape_formula, numbered, option
 

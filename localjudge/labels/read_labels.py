@@ -21,7 +21,7 @@ from localjudge.run_directory.label_rows import (
     stored_labels,
 )
 from localjudge.run_directory.run_record import as_run
-from localjudge.text.folding import clean, damaged_forms, look_alikes
+from localjudge.text.names import clean, damaged_forms, look_alikes
 from localjudge.words import numbered, option
 
 _SHOWN = 3

@@ -39,7 +39,7 @@ from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import name_slice
 from localjudge.run_directory.summary import MetricSummary
-from localjudge.text.folding import look_alikes
+from localjudge.text.names import look_alikes
 from localjudge.words import call, numbered, percent
 
 EACH_ALONE = (

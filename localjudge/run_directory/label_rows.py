@@ -40,7 +40,7 @@ from localjudge.run_directory.directory import (
 )
 from localjudge.run_directory.result_rows import Index, Share, VerdictId, json_line
 from localjudge.stats.corrected import MAX_POINTS
-from localjudge.text.folding import clean
+from localjudge.text.names import clean
 from localjudge.types import Label, Record
 
 LABELS = "labels.jsonl"

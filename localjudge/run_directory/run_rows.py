@@ -26,8 +26,8 @@ from localjudge.run_directory.result_rows import (
 )
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.store_reader import stored_ids, stored_user_texts
-from localjudge.text.folding import common_spellings, fold
 from localjudge.text.markup import read_characters
+from localjudge.text.names import common_spellings, fold
 from localjudge.types import Sample, context_texts
 from localjudge.words import suggestion
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from localjudge import DataError, InputError
 from localjudge.labels.label_sheet import read_sheet, write_sheet
-from localjudge.text.folding import is_damaged
+from localjudge.text.names import is_damaged
 from localjudge.types import Language
 from tests.conftest import ScriptedRun
 

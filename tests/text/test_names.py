@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.text.folding import (
+from localjudge.text.names import (
     clean,
     common_spellings,
     damaged_forms,
