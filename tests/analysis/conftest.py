@@ -8,9 +8,6 @@ from command_line import printed, printed_lines
 from human_labels import answer_all, draw, second_opinion
 
 from localjudge import Run
-from localjudge.analysis.check import Check
-from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.run_labels import RunLabels
 
 JudgedRun = Callable[..., Run]
 
@@ -68,12 +65,12 @@ def p_yes(number: int, place: int) -> float:
     return sure if (human(number, place) == 1) == right else 1 - sure
 
 
-def corrected(run: Run, metric: str = "context_recall") -> CorrectedMean:
+def corrected(run: Run, metric: str = "context_recall") -> Any:
     """Return the mean of a labelled run, corrected by its labels."""
     return labels_of(run).corrected[metric]
 
 
-def labels_of(run: Run | Check) -> RunLabels:
+def labels_of(run: Any) -> Any:
     labels = run.labels
     assert labels is not None
     return labels

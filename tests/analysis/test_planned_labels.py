@@ -12,7 +12,6 @@ from command_line import printed_lines, refused
 from human_labels import draw, fill_sheet
 
 from localjudge import DataError, Run
-from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import draw_statements
 from localjudge.labels.labelled_units import label_units
@@ -48,12 +47,12 @@ def sheet(
     return fill_sheet(draw(run, annotator, count), say)
 
 
-def read(run: Run, path: Path, rows: list[dict[str, Any]]) -> CorrectedMean:
+def read(run: Run, path: Path, rows: list[dict[str, Any]]) -> Any:
     run.read_labels(written(path / f"sheet-{len(rows)}.jsonl", *rows), "ann")
     return corrected(run)
 
 
-def ordinary(run: Run, mean: CorrectedMean) -> tuple[float, float] | None:
+def ordinary(run: Run, mean: Any) -> tuple[float, float] | None:
     """Return the interval of a single look at these labels, computed from the files of the run."""
     rows = stored_labels(run.directory)
     frame = unit_frames(run)[METRIC]

@@ -11,7 +11,6 @@ import pytest
 
 import localjudge
 from localjudge import DataError, InputError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.run_directory.measured_judges import Calibration
 
 PAIRS = 40
 
@@ -49,7 +48,7 @@ def written(rows: list[dict[str, Any]], name: str = "labels.jsonl") -> Path:
     return Path(name)
 
 
-def calibrated(rows: list[dict[str, Any]] | None = None, **options: Any) -> Calibration:
+def calibrated(rows: list[dict[str, Any]] | None = None, **options: Any) -> Any:
     if rows is None:
         rows = statements()
     labels = written(rows)
@@ -57,7 +56,7 @@ def calibrated(rows: list[dict[str, Any]] | None = None, **options: Any) -> Cali
     return calibration
 
 
-def read_back(calibration: Any) -> Calibration:
+def read_back(calibration: Any) -> Any:
     """Return the calibration that a run uses of this name, file or object."""
     rows = [{"user_input": "Why?", "retrieved_contexts": ["It is."], "response": ""}]
     engine = ScriptedEngine(SCRIPT)

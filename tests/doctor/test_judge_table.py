@@ -11,7 +11,6 @@ from localjudge import DataError, Run, ScriptedEngine
 from localjudge.labels.judge_figures import label_savings
 from localjudge.report.planning_views import calibrations_view
 from localjudge.run_directory.label_rows import append_labels, stored_labels
-from localjudge.run_directory.measured_judges import Calibration
 from localjudge.stats.agreement import LabelledScores
 from localjudge.stats.corrected import (
     JudgedUnits,
@@ -67,7 +66,7 @@ def label(
     answer_all(draw(run, annotator, count, **options), says)
 
 
-def measured(*runs: Run) -> list[Calibration]:
+def measured(*runs: Run) -> list[Any]:
     return localjudge.calibrate([*runs])
 
 

@@ -21,13 +21,13 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.labels.judge_figures import Skill
 from localjudge.metrics import Task
 from localjudge.stats.interval import Mean
-from localjudge.types import Answer, Use
+from localjudge.types import Answer
 from tests.doctor.scripted_judges import examinee, examinee_at_speed
 
 Scripted = Callable[[Probe], float | None]
 
 
-NO_USES: dict[str, list[Use]] = {"attribution": [], "relevance": [], "answers": []}
+NO_USES: dict[str, list[Any]] = {"attribution": [], "relevance": [], "answers": []}
 
 
 def knows(item: Probe) -> float:
@@ -61,7 +61,7 @@ def measure(
 
 
 def admission(
-    p: Scripted, *, passes: bool = True, required: Use | None = None, **more: float | int
+    p: Scripted, *, passes: bool = True, required: Any | None = None, **more: float | int
 ) -> Any:
     figures, _ = measure(p, **more)  # type: ignore[arg-type]
     return check_admission(figures, passes_plain_cases=passes, required=required)
@@ -193,7 +193,7 @@ def test_a_judge_with_prompts_for_attribution_only_is_recommended_for_it() -> No
     [(None, "warning"), ("ranking", "failed"), ("thresholds", "failed")],
 )
 def test_a_required_use_must_be_recommended_for_every_task(
-    required: Use | None, status: str
+    required: Any | None, status: str
 ) -> None:
     assert (
         admission(says_yes, required=required).status
@@ -364,7 +364,7 @@ def test_answers_by_hand() -> None:
     ids=["perfect", "inverted", "constant"],
 )
 def test_only_a_judge_that_knows_answers_is_recommended_for_answer_relevancy(
-    good: float, poor: float, share: float, uses: list[Use], guesses: bool
+    good: float, poor: float, share: float, uses: list[Any], guesses: bool
 ) -> None:
     """All three know statements and relevance. The engine answers by the text of the sentence."""
     script = {item.task.unit.text: good if item.answer else poor for item in answer_probes()}

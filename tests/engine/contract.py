@@ -13,11 +13,11 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine
 from localjudge.judge.profile_choice import load_profile
-from localjudge.judge.wording import PromptWriter, Reasons
+from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Span, Unit
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
 
@@ -74,7 +74,7 @@ def example_requests(engine: Engine) -> list[VerdictRequest]:
         Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(_STATEMENTS)
     ]
-    ways: tuple[Reasons, ...] = ("none", "before", "after")
+    ways: tuple[Any, ...] = ("none", "before", "after")
     return [
         PromptWriter(load_profile(DEFAULT_PROFILE), engine.chat_ends, reasons=reasons).request(
             Attribution(unit=unit, contexts=_CONTEXTS[: 1 + unit.index % 2])

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.self_check import SelfCheckResult
 from localjudge.engine.protocol import EngineSettings
 from localjudge.judge.profile import load_grammar
-from localjudge.judge.wording import Reasons
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
 from tests.engine.conftest import Opener, attributions
@@ -72,7 +72,7 @@ def damaged(request: pytest.FixtureRequest, tmp_path: Path, untried: None) -> Mo
 
 @pytest.mark.parametrize("reasons", ["none", "before", "after"])
 def test_a_damaged_model_gives_no_answer(
-    damaged: ModelFile, open_engine: Opener, reasons: Reasons
+    damaged: ModelFile, open_engine: Opener, reasons: Any
 ) -> None:
     engine = open_engine(damaged, n_ctx=4096)
     requests = attributions(["It opened in 1936.", "It was closed."], reasons=reasons)

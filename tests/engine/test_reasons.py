@@ -1,12 +1,12 @@
 import json
 import re
+from typing import Any
 
 import pytest
 
 from localjudge import ModelError
 from localjudge.engine.decoding import Constraints
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.judge.wording import Reasons
 from localjudge.types import Answer, VerdictRequest
 from tests.engine.conftest import Opener, OpenVocabulary, attributions
 
@@ -23,7 +23,7 @@ STATEMENTS = (
 CONTEXT = "The bridge opened in 1936 and was closed in 1987."
 
 
-def asked(reasons: Reasons, statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
+def asked(reasons: Any, statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
     return attributions(statements, CONTEXT, reasons=reasons)
 
 
@@ -60,7 +60,7 @@ def test_an_explanation_begins_as_the_grammar_that_it_explains(
 
 
 @pytest.mark.parametrize("reasons", ["before", "after"])
-def test_every_answer_is_complete_and_valid(opened: Opener, reasons: Reasons) -> None:
+def test_every_answer_is_complete_and_valid(opened: Opener, reasons: Any) -> None:
     requests = asked(reasons)
     answers = answered(opened(), requests)
     assert len(answers) == len(STATEMENTS)

@@ -11,7 +11,7 @@ from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.tokens import ChatTemplate
 from localjudge.judge.profile_choice import load_profile
-from localjudge.judge.wording import PromptWriter, Reasons
+from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Relevance, Span, Task, Unit, Usefulness
 from localjudge.model_registry import ModelFile
 from localjudge.types import ChatEnds, Refusal, Sufficiency
@@ -157,7 +157,7 @@ def tasks(script: str) -> list[Task]:
     [*((script, "none") for script in SCRIPTS), ("Chinese", "before"), ("Chinese", "after")],
 )
 def test_prompts_decode_to_their_text_and_every_verdict_is_valid(
-    engine: LlamaCppEngine, ends: ChatEnds | None, script: str, reasons: Reasons
+    engine: LlamaCppEngine, ends: ChatEnds | None, script: str, reasons: Any
 ) -> None:
     """After at most one begin token, which is the template's or added by the engine."""
     requests = PromptWriter(load_profile("instruct"), ends, reasons=reasons).requests(tasks(script))

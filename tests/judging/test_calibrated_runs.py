@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import localjudge
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.run_directory.measured_judges import Calibration
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -41,14 +40,14 @@ def judged(out: str, metrics: list[Any] | None = None, **options: Any) -> Run:
 
 
 @pytest.fixture
-def calibration() -> Calibration:
+def calibration() -> Any:
     """Return a calibration with threshold .4, from labels of 1 for both sentences."""
     return calibrated(judged("labelled", ["faithfulness"]), "ours").model_copy(
         update={"threshold": 0.4}
     )
 
 
-def calibrated(run: Run, name: str) -> Calibration:
+def calibrated(run: Run, name: str) -> Any:
     labelling = draw(run, None)
     while labelling.rows:
         row = labelling.rows[0]
@@ -64,7 +63,7 @@ def collect_labels(run: Run) -> dict[str, set[object]]:
     return labels
 
 
-def test_the_threshold_decides_the_metrics_that_ask_its_question(calibration: Calibration) -> None:
+def test_the_threshold_decides_the_metrics_that_ask_its_question(calibration: Any) -> None:
     """Faithfulness at .4 supports both sentences; context relevancy keeps .5."""
     run = judged("run", calibration=calibration)
     assert collect_labels(run) == {
@@ -77,7 +76,7 @@ def test_the_threshold_decides_the_metrics_that_ask_its_question(calibration: Ca
     assert run.summary.verdicts.near_threshold == pytest.approx(20 / 30)
 
 
-def test_only_a_calibration_changes_the_signature(calibration: Calibration) -> None:
+def test_only_a_calibration_changes_the_signature(calibration: Any) -> None:
     plain = judged("plain")
     with_it = judged("with", calibration=calibration)
     other = judged("other", calibration=calibration.model_copy(update={"threshold": 0.41}))
@@ -89,7 +88,7 @@ def test_only_a_calibration_changes_the_signature(calibration: Calibration) -> N
     assert renamed.manifest.signature == with_it.manifest.signature
 
 
-def test_a_calibrated_run_needs_no_other_file(calibration: Calibration) -> None:
+def test_a_calibrated_run_needs_no_other_file(calibration: Any) -> None:
     Path("file.json").write_text(calibration.model_dump_json())
     run = judged("run", calibration="file.json")
     Path("file.json").unlink()
@@ -102,7 +101,7 @@ def test_a_calibrated_run_needs_no_other_file(calibration: Calibration) -> None:
     assert Path("again/verdicts.jsonl").read_bytes() == Path("run/verdicts.jsonl").read_bytes()
 
 
-def test_rescoring_accepts_a_calibration_or_a_threshold(calibration: Calibration) -> None:
+def test_rescoring_accepts_a_calibration_or_a_threshold(calibration: Any) -> None:
     judged("plain", threshold=0.7)
     engine = ScriptedEngine(SCRIPT)
     with_it = localjudge.evaluate(reuse="plain", calibration=calibration, engine=engine, out="with")
@@ -116,7 +115,7 @@ def test_rescoring_accepts_a_calibration_or_a_threshold(calibration: Calibration
     assert engine.asked == ()
 
 
-def test_a_calibration_of_another_judge_is_refused_by_name(calibration: Calibration) -> None:
+def test_a_calibration_of_another_judge_is_refused_by_name(calibration: Any) -> None:
     with pytest.raises(InputError, match=r"ours was made .*\n  engine\.script_sha256: "):
         judged("run", calibration=calibration, engine=ScriptedEngine({}, default=0.5))
     with pytest.raises(InputError, match=r"judge\.reasons: none .*after"):
@@ -124,7 +123,7 @@ def test_a_calibration_of_another_judge_is_refused_by_name(calibration: Calibrat
     assert not Path("run").exists()
 
 
-def test_calibration_of_a_reworded_criterion_does_not_apply(calibration: Calibration) -> None:
+def test_calibration_of_a_reworded_criterion_does_not_apply(calibration: Any) -> None:
     first, second = (
         localjudge.Criterion(name="kind", question=f"Is it {word}?", of="sentence")
         for word in ("a", "b")
@@ -138,7 +137,7 @@ def test_calibration_of_a_reworded_criterion_does_not_apply(calibration: Calibra
         judged("other", [second], calibration="kind")
 
 
-def test_conflicting_calibration_settings_are_refused(calibration: Calibration) -> None:
+def test_conflicting_calibration_settings_are_refused(calibration: Any) -> None:
     for metrics, options, problem in (
         (None, {"threshold": 0.4}, "threshold and calibration"),
         (None, {"threshold": 0.5}, "threshold and calibration"),
@@ -158,7 +157,7 @@ def test_conflicting_calibration_settings_are_refused(calibration: Calibration) 
     ],
 )
 def test_a_calibration_edited_by_hand_is_detected(
-    calibration: Calibration, old: str, new: str, said: str
+    calibration: Any, old: str, new: str, said: str
 ) -> None:
     judged("run", calibration=calibration)
     manifest = Path("run/manifest.json")
@@ -186,7 +185,7 @@ def test_any_stored_calibration_is_at_most_an_error(stored: object) -> None:
         Run.open("run", check=False)
 
 
-def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration) -> None:
+def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Any) -> None:
     """Faithfulness at .4 supports both sentences, relevance keeps .5; a threshold replaces both."""
     with localjudge.Judge.open(engine=ScriptedEngine(SCRIPT), calibration=calibration) as judge:
         for metric, label in (("faithfulness", 1), ("context_relevancy", 0)):

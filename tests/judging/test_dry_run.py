@@ -9,7 +9,6 @@ from estimates import estimated
 from rich.console import Console
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, UnfinishedRun, evaluate
-from localjudge.judging.estimate import Estimate
 from localjudge.report.planning_views import estimate_view
 from localjudge.report.terminal import draw
 from localjudge.words import roughly
@@ -32,7 +31,7 @@ def rows(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def measured(out: Path, engine: ScriptedEngine, count: int = 40, **options: Any) -> Estimate:
+def measured(out: Path, engine: ScriptedEngine, count: int = 40, **options: Any) -> Any:
     """Measure with a clock that each answer advances."""
 
     def clock() -> float:

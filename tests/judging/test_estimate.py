@@ -7,7 +7,6 @@ from estimates import estimated
 from rich.console import Console
 
 from localjudge import ScriptedEngine, evaluate
-from localjudge.judging.estimate import Estimate
 from localjudge.report.planning_views import estimate_view
 
 ROWS = [
@@ -34,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def counted(
     rows: Any = ROWS, metrics: Any = ("context_recall",), out: str = "run", **options: Any
-) -> Estimate:
+) -> Any:
     return estimated(rows, metrics, ScriptedEngine({}, default=0.5), out, **options)
 
 

@@ -15,7 +15,6 @@ import random_model
 import localjudge
 from localjudge import InputError, ModelError, judging, model_registry
 from localjudge.engine import opening
-from localjudge.engine.protocol import Engine
 from localjudge.judging.job import open_job
 from localjudge.judging.plan import plan
 from localjudge.judging.settings import RunSettings, checked
@@ -24,7 +23,7 @@ from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.verdict_rule import combine, combine_by_scales
-from localjudge.types import Answer, NoAnswer, ScaleKind
+from localjudge.types import Answer, NoAnswer
 from tests.cli.conftest import Call, call
 from tests.engine.conftest import ModelMaker, make_model
 
@@ -428,7 +427,7 @@ def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Pa
     [("answer_relevancy", "answers"), ("context_relevancy_chunk", "passages")],
 )
 def test_questions_with_words_of_their_own_have_their_own_scale(
-    home: Path, small: str, tmp_path: Path, metric: str, kind: ScaleKind
+    home: Path, small: str, tmp_path: Path, metric: str, kind: Any
 ) -> None:
     """The reader has special words for them and a registered scale; the other judge is measured."""
     judges = ["reader", small]
@@ -592,7 +591,7 @@ def test_one_model_is_in_memory_at_a_time(
     most = 0
     open_engine = opening.open_engine
 
-    def counted(*arguments: Any, **options: Any) -> Engine:
+    def counted(*arguments: Any, **options: Any) -> Any:
         nonlocal in_memory, most
         engine = open_engine(*arguments, **options)
         close = engine.close
@@ -627,7 +626,7 @@ def test_no_model_is_opened_again_after_an_early_stop(
     opened: list[str] = []
     open_engine = opening.open_engine
 
-    def noted(file: ModelFile, *arguments: Any, **options: Any) -> Engine:
+    def noted(file: ModelFile, *arguments: Any, **options: Any) -> Any:
         opened.append(file.path.stem)
         return open_engine(file, *arguments, **options)
 

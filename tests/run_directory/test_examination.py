@@ -11,7 +11,6 @@ from command_line import gate_file, printed, printed_summary
 import localjudge
 from localjudge import Run, ScriptedEngine, resources
 from localjudge.run_directory.measured_judges import Examination, remember_examination
-from localjudge.types import Use
 
 ROWS = [
     {
@@ -141,7 +140,7 @@ def test_an_unreadable_state_file_counts_as_not_examined(make: Make) -> None:
     ],
 )
 def test_a_stored_examination_without_answers_is_readable(
-    make: Make, uses: dict[str, list[Use]], said: str, is_old: bool
+    make: Make, uses: dict[str, list[Any]], said: str, is_old: bool
 ) -> None:
     """Numbers of `answer_relevancy` then say that answers were not measured; others do not."""
     stored = Examination.model_validate_json(json.dumps({"uses": uses, "items": 384}))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge import ScriptedEngine
-from localjudge.judging.estimate import Estimate, estimate_plan
+from localjudge.judging.estimate import estimate_plan
 from localjudge.judging.plan import plan
 from localjudge.judging.settings import checked
 
@@ -18,6 +18,6 @@ def estimated(
     out: str | Path,
     clock: Callable[[], float] = time.monotonic,
     **options: Any,
-) -> Estimate:
+) -> Any:
     planned = plan(rows, metrics, checked(options))
     return estimate_plan(planned, out=out, engine=engine, clock=clock)
