@@ -17,6 +17,7 @@ import json
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -143,8 +144,10 @@ class ResultFiles:
         return manifest
 
     def close(self) -> None:
-        for part in self._parts.values():
-            part.close()
+        """Close all parts, also if one cannot be closed because the disk is full."""
+        with ExitStack() as stack:
+            for part in self._parts.values():
+                stack.callback(part.close)
 
 
 def rows_so_far(directory: Path) -> RowsSoFar | None:

@@ -1,245 +1,240 @@
+"""What is in `run.sqlite`, and what else may happen to the directory of a run."""
+
 import errno
 import os
+import resource
 import sqlite3
 import stat
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localjudge import OutOfResource, RunDirectoryError
-from localjudge.run_directory.directory import PartFile, locked_directory, write_file
-from localjudge.run_directory.store import Store
-from localjudge.run_directory.store_reader import (
-    AskedUnit,
-    AskedWindow,
-    RequestKeys,
-    reading,
-    select_answers,
-)
+from localjudge import OutOfResource, Run, RunDirectoryError, ScriptedEngine, evaluate
+from localjudge.run_directory.store_reader import RequestKeys
 from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
+from tests.conftest import OneJudge
 
-KEYS = RequestKeys({"engine": "test"})
-GRAMMAR = Grammar(name="attributed", pattern='\\{"attributed":(0|1)\\}', labels={"0": 0, "1": 1})
 LONG = "A long context. " * 50
 
 
-def keyed(unit: str, context: str = LONG) -> Any:
-    path = ((Piece(text="Context: ", trusted=True), _user(context)), (_user(unit),))
-    return KEYS.keyed(VerdictRequest(path=path, grammar=GRAMMAR))
+def sample(*statements: str, name: str = "a", context: str = LONG) -> dict[str, Any]:
+    return {"id": name, "retrieved_contexts": [context], "reference": " ".join(statements)}
 
 
-def _user(text: str) -> Piece:
-    return Piece(text=text, trusted=False)
+def judged(
+    out: Path, *rows: dict[str, Any], engine: ScriptedEngine | None = None, **options: Any
+) -> Run:
+    asked = engine or OneJudge({}, default=0.5)
+    rules = {"metrics": "context_recall", "max_failed": 1, "min_valid_mass": 0, **options}
+    return evaluate(rows, engine=asked, out=out, **rules)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.sqlite"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[Store]:
-    with closing(Store(path)) as store:
-        yield store
-
-
-def selected(path: Path, query: str) -> list[object]:
-    with closing(sqlite3.connect(path)) as other:
+def selected(run: Run, query: str) -> list[object]:
+    with closing(sqlite3.connect(run.directory / "run.sqlite")) as other:
         return other.execute(query).fetchall()
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+class Exact(OneJudge):
+    """Gives these answers, as a model may give them, and counts its questions."""
+
+    def __init__(self, answers: list[Answer | NoAnswer]) -> None:
+        super().__init__({})
+        self.left = answers
+
+    def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
+        return self.left.pop(0)
+
+
+def test_an_answer_survives_reopening_exactly(tmp_path: Path) -> None:
+    """The run is repeated from its answers, without asking, after its other files are lost."""
+    given: list[Answer | NoAnswer] = [
         Answer(p_yes=0.1 + 0.2, valid_mass=1e-300, raw='{"attributed":0}', reason="because"),
         NoAnswer(error="it does not fit"),
         NoAnswer(error="it does not fit", valid_mass=0.25),
-    ],
-)
-def test_an_answer_survives_reopening_exactly(
-    path: Path, store: Store, answer: Answer | NoAnswer
-) -> None:
-    request = keyed("One.")
-    store.add_requests({request.key: request}, {})
-    store.add_answers({request.key: answer})
-    with closing(Store(path)) as again:
-        assert again.answers_to([request.key, "another"]) == {request.key: answer}
-        assert again.answer_count == 1
+    ]
+    found: list[list[Any]] = []
+    for engine in (Exact([*given]), Exact([])):
+        run = judged(tmp_path / "run", sample("One.", "Two.", "Three."), engine=engine)
+        rows = run.verdicts
+        found.append([(row.p_yes, row.valid_mass, row.reason, row.error) for row in rows])
+        for name in ("summary.json", "scores.jsonl", "verdicts.jsonl"):
+            (tmp_path / "run" / name).unlink()
+    assert found[0] == found[1]
+    assert found[0][1:] == [(None, None, None, given[1].error), (None, 0.25, None, given[2].error)]
+    assert found[0][0][0] == 0.1 + 0.2
 
 
-def test_a_context_that_is_asked_a_hundred_questions_is_stored_once(
-    path: Path, store: Store
-) -> None:
-    requests = [keyed(f"Statement {number}.") for number in range(100)]
-    store.add_requests({request.key: request for request in requests}, {})
-    assert selected(path, "SELECT count(*) FROM node WHERE text LIKE '%long context%'") == [(1,)]
-    assert selected(path, "SELECT count(*) FROM request") == [(100,)]
+def test_a_context_that_is_asked_a_hundred_questions_is_stored_once(tmp_path: Path) -> None:
+    run = judged(tmp_path / "run", sample(*(f"All {number} are so." for number in range(100))))
+    assert selected(run, "SELECT count(*) FROM node WHERE text LIKE '%long context%'") == [(1,)]
+    assert selected(run, "SELECT count(*) FROM request") == [(100,)]
 
 
-def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) -> None:
-    request = keyed("Water is wet.", context="Water wets.")
-    unit = AskedUnit("sample 1", "context_recall", 0, 0)
-    store.add_requests({request.key: request}, {unit: [AskedWindow(None, request.key)]})
-    store.add_answers({request.key: Answer(p_yes=0.75, valid_mass=1, raw="")})
-    row = ("sample 1", "context_recall", "Context: Water wets.Water is wet.", 0.75)
-    assert selected(path, "SELECT sample_id, metric, prompt, p_yes FROM verdict") == [row]
+def test_a_verdict_can_be_traced_to_its_prompt_in_sql(tmp_path: Path) -> None:
+    engine = OneJudge({}, default=0.75)
+    run = judged(tmp_path / "run", sample("Water is wet.", context="Water wets."), engine=engine)
+    [request] = engine.asked
+    prompt = "".join(piece.text for node in request.path for piece in node)
+    assert "Water wets." in prompt
+    assert "Water is wet." in prompt
+    row = ("a", "context_recall", prompt, 0.75)
+    assert selected(run, "SELECT sample_id, metric, prompt, p_yes FROM verdict") == [row]
 
 
-@pytest.mark.parametrize("numbers", [[None], [0], [1], [0, 1, 2]], ids=str)
-def test_windows_are_read_with_their_numbers(store: Store, numbers: list[int | None]) -> None:
-    request = keyed("Water is wet.", context="Water wets.")
-    unit = AskedUnit("sample 1", "context_recall", 0, 0)
-    windows = [AskedWindow(number, request.key) for number in numbers]
-    store.add_requests({request.key: request}, {unit: windows})
-    assert store.answers_about(["sample 1"]) == {unit: windows}
-
-
-def test_lone_surrogates_and_nul_do_not_stop_a_run(store: Store) -> None:
-    requests = [keyed("a\ud800"), keyed("a\\ud800"), keyed("a\0b")]
-    assert len({request.key for request in requests}) == 3
-    unit = AskedUnit("id \ud800", "context_recall", 0, 0)
-    windows = [AskedWindow(None, requests[0].key)]
-    store.add_requests({request.key: request for request in requests}, {unit: windows})
+def test_texts_with_nul_are_asked_and_stored_apart(tmp_path: Path) -> None:
+    texts = ("A.", "A\0.", "A\0b.")
+    run = judged(tmp_path / "run", *(sample(text, name=repr(text)) for text in texts))
+    assert tuple(row.text for row in run.verdicts) == texts
+    assert selected(run, "SELECT count(DISTINCT key) FROM request") == [(3,)]
 
 
 def test_requests_that_differ_anywhere_have_different_keys() -> None:
-    path = ((Piece(text="ab", trusted=True),), (_user("c"),))
-    request = VerdictRequest(path=path, grammar=GRAMMAR)
+    pattern = '\\{"attributed":(0|1)\\}'
+    grammar = Grammar(name="attributed", pattern=pattern, labels={"0": 0, "1": 1})
+    keys_of = RequestKeys({"engine": "test"})
+    user = Piece(text="c", trusted=False)
+    request = VerdictRequest(path=((Piece(text="ab", trusted=True),), (user,)), grammar=grammar)
     others = [
-        request._replace(path=((Piece(text="ab", trusted=False),), (_user("c"),))),
-        request._replace(path=((Piece(text="a", trusted=True),), (_user("bc"),))),
-        request._replace(path=((Piece(text="ab", trusted=True), _user("c")),)),
-        request._replace(grammar=GRAMMAR.model_copy(update={"labels": {"0": 1, "1": 0}})),
+        request._replace(path=((Piece(text="ab", trusted=False),), (user,))),
+        request._replace(
+            path=((Piece(text="a", trusted=True),), (Piece(text="bc", trusted=False),))
+        ),
+        request._replace(path=((Piece(text="ab", trusted=True), user),)),
+        request._replace(grammar=grammar.model_copy(update={"labels": {"0": 1, "1": 0}})),
     ]
-    keys = {KEYS.keyed(other).key for other in [request, *others]}
+    keys = {keys_of.keyed(other).key for other in [request, *others]}
     keys.add(RequestKeys({"engine": "another"}).keyed(request).key)
     assert len(keys) == 6
 
 
-def test_a_full_disk_is_an_error_and_keeps_stored_answers(path: Path, store: Store) -> None:
-    first = keyed("One.", "short")
-    second = keyed("Two.", "long " * 100_000)
-    store.add_requests({first.key: first}, {})
-    store.add_answers({first.key: Answer(p_yes=1, valid_mass=1, raw="")})
-    store._connection.execute("PRAGMA max_page_count = 20")
-    with pytest.raises(OutOfResource, match=r"full.*\n.*same command again"):
-        store.add_requests({second.key: second}, {})
-    assert list(store.answers_to([first.key, second.key])) == [first.key]
+def test_a_full_disk_is_an_error_and_keeps_stored_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last sample has 500 kB and fits into 200 pages of 4 kB; its prompt does not fit, too."""
+    rows = [sample("One.", name=str(number), context="short") for number in range(20)]
+    rows.append(sample("Two.", name="last", context="long " * 100_000))
+    connect = sqlite3.connect
+
+    def limited(*place: Any, **how: Any) -> sqlite3.Connection:
+        connection = connect(*place, **how)
+        if "run.sqlite" in str(place):
+            connection.execute("PRAGMA max_page_count = 200")
+        return connection
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", limited)
+        with pytest.raises(OutOfResource, match=r"full.*\n.*same command again"):
+            judged(tmp_path / "run", *rows)
+    engine = OneJudge({}, default=0.5)
+    judged(tmp_path / "run", *rows, engine=engine)
+    assert len(engine.asked) == 1
 
 
-def test_a_store_is_not_created_through_a_broken_link(path: Path) -> None:
-    path.symlink_to(path.parent / "elsewhere")
+def test_a_store_is_not_created_through_a_broken_link(tmp_path: Path) -> None:
+    run = judged(tmp_path / "run", sample("One."))
+    store = run.directory / "run.sqlite"
+    store.unlink()
+    store.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(RunDirectoryError, match=r"run\.sqlite is a link"):
-        Store(path)
-    assert not (path.parent / "elsewhere").exists()
+        judged(tmp_path / "run", sample("One."))
+    assert not (tmp_path / "elsewhere").exists()
 
 
-def test_many_stored_answers_are_read_back(store: Store) -> None:
-    requests = {
-        request.key: request
-        for request in (keyed(f"Statement {number}.") for number in range(1201))
-    }
-    for _ in range(2):
-        store.add_requests(requests, {})
-    answers = {
-        key: Answer(p_yes=place / 1201, valid_mass=1, raw="") for place, key in enumerate(requests)
-    }
-    for key, answer in answers.items():
-        store.add_answers({key: answer})
-    assert store.answers_to(requests) == answers
-    assert store.answer_count == 1201
+def test_many_stored_answers_are_read_back(tmp_path: Path) -> None:
+    """More than SQLite is asked for at once."""
+    row = sample(*(f"All {number} are so." for number in range(1201)))
+    run = judged(tmp_path / "run", row, engine=OneJudge(lambda asked: len(str(asked)) % 97 / 97))
+    assert selected(run, "SELECT count(*) FROM answer") == [(1201,)]
+    (run.directory / "verdicts.jsonl").unlink()
+    (run.directory / "summary.json").unlink()
+    engine = OneJudge({})
+    assert judged(tmp_path / "run", row, engine=engine).verdicts == run.verdicts
+    assert engine.asked == ()
 
 
 def test_a_run_directory_is_private(tmp_path: Path) -> None:
-    directory = tmp_path / "runs" / "one"
-    with locked_directory(directory):
-        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    run = judged(tmp_path / "runs" / "one", sample("One."))
+    assert stat.S_IMODE(run.directory.stat().st_mode) == 0o700
 
 
-def test_a_directory_in_use_refuses_a_second_process(tmp_path: Path) -> None:
-    program = (
-        "import sys; from pathlib import Path; "
-        "from localjudge.run_directory.directory import locked_directory\n"
-        "with locked_directory(Path(sys.argv[1])): pass"
-    )
-    with locked_directory(tmp_path):
-        command = [sys.executable, "-c", program, str(tmp_path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "is being written" in done.stderr
-    subprocess.run(command, check=True)
+class Calling(OneJudge):
+    """Does something else while it is asked."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        super().__init__({}, default=0.5)
+        self.call = call
+
+    def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
+        self.call()
+        return super()._answer(request)
+
+
+def test_a_directory_in_use_refuses_a_second_run_and_shows_its_answers(tmp_path: Path) -> None:
+    """The first 16 samples are a block: their answers are stored when the last one is asked."""
+    rows = [sample(f"It is {number}.", name=str(number)) for number in range(17)]
+    asked: list[int] = []
+
+    def begin_another() -> None:
+        engine = OneJudge({}, default=0.5)
+        with pytest.raises(RunDirectoryError, match="is being written"):
+            judged(tmp_path / "run", *rows, engine=engine)
+        again = tmp_path / str(len(asked))
+        judged(again, *rows[:16], engine=engine, reuse=[tmp_path / "run"])
+        asked.append(len(engine.asked))
+
+    judged(tmp_path / "run", *rows, engine=Calling(begin_another))
+    assert (asked[0], asked[-1]) == (16, 0)
+    judged(tmp_path / "run", *rows)
 
 
 def test_foreign_directories_and_files_are_refused_unchanged(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("important")
-    with pytest.raises(RunDirectoryError, match="contains no run"), locked_directory(tmp_path):
-        pass
-    with (
-        pytest.raises(RunDirectoryError, match=r"thesis\.tex is a file"),
-        locked_directory(tmp_path / "thesis.tex"),
-    ):
-        pass
+    with pytest.raises(RunDirectoryError, match="contains no run"):
+        judged(tmp_path, sample("One."))
+    with pytest.raises(RunDirectoryError, match=r"thesis\.tex is a file"):
+        judged(tmp_path / "thesis.tex", sample("One."))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
     assert (tmp_path / "thesis.tex").read_text() == "important"
 
 
-def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
-    def pieces() -> Iterator[str]:
-        yield "half of the new"
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with locked_directory(tmp_path):
-        write_file(tmp_path / "scores.jsonl", "old\n")
-        part = PartFile(tmp_path / "scores.jsonl")
-        with pytest.raises(OutOfResource, match="No space left"):
-            part.write(pieces())
-        part.close()
-    assert (tmp_path / "scores.jsonl").read_text() == "old\n"
+def test_results_that_do_not_fit_on_the_disk_leave_no_file_that_looks_complete(
+    tmp_path: Path,
+) -> None:
+    """2,000 verdicts on one sentence have 600 kB, and the store 100 kB."""
+    row = sample(*["One."] * 2_000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, before[1]))
+    try:
+        with pytest.raises(OutOfResource, match="File too large"):
+            judged(tmp_path / "run", row)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names.isdisjoint({"verdicts.jsonl", "summary.json"})
+    engine = OneJudge({})
+    assert len(judged(tmp_path / "run", row, engine=engine).verdicts) == 2_000
+    assert engine.asked == ()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="NOT CHECKED: root may read and write every file")
 def test_an_unwritable_directory_is_a_usage_error(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with (
-        pytest.raises(RunDirectoryError, match="cannot be written: Permission denied"),
-        locked_directory(tmp_path / "run"),
-    ):
-        pass
+    with pytest.raises(RunDirectoryError, match="cannot be written: Permission denied"):
+        judged(tmp_path / "run", sample("One."))
 
 
-def fill(path: Path, *units: str) -> None:
-    with closing(Store(path)) as store:
-        for unit in units:
-            request = keyed(unit)
-            store.add_requests({request.key: request}, {})
-            store.add_answers({request.key: Answer(p_yes=0.5, valid_mass=1.0, raw="0")})
-
-
-def test_a_writer_that_begins_during_reading_is_noticed(path: Path) -> None:
+def test_a_writer_that_begins_during_reading_is_noticed(tmp_path: Path) -> None:
     """A file without a writer is read as unchanging, so a later writer could give torn pages."""
-    fill(path, "One.")
-
-    def read_while_writing() -> None:
-        with reading(path) as connection:
-            fill(path, *(f"Unit {number}." for number in range(200)))
-            select_answers(connection, [keyed("One.").key])
-
+    run = judged(tmp_path / "run", *(sample("One.", name=str(number)) for number in range(9)))
+    samples = run.iter_samples()
+    next(samples)
+    selected(run, "CREATE TABLE another (value)")
     with pytest.raises(RunDirectoryError, match="changed by another process"):
-        read_while_writing()
-    with reading(path) as connection:
-        assert len(select_answers(connection, [keyed("One.").key, keyed("Unit 7.").key])) == 2
-
-
-def test_reading_beside_a_writer_sees_its_answers(path: Path, store: Store) -> None:
-    request = keyed("One.")
-    store.add_requests({request.key: request}, {})
-    with reading(path) as connection:
-        store.add_answers({request.key: Answer(p_yes=0.5, valid_mass=1.0, raw="0")})
-        assert len(select_answers(connection, [request.key])) == 1
+        list(samples)
+    assert len(list(Run.open(run.directory).iter_samples())) == 9
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
@@ -256,7 +251,6 @@ def test_a_file_system_without_locks_can_hold_a_run(
 
     monkeypatch.setattr("filelock.lock_descriptor", refuse)
     for _ in range(2):
-        with locked_directory(tmp_path / "run"):
-            write_file(tmp_path / "run" / "manifest.json", "{}")
+        judged(tmp_path / "run", sample("One."))
     assert [record.message for record in caplog.records if "without locks" in record.message] != []
     assert len(caplog.records) == 1
