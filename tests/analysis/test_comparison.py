@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.run_directory.differences import judges_differ
 from localjudge.stats.paired import paired_difference, smallest_detectable_difference
 from tests.analysis.conftest import expect
 from tests.conftest import ScriptedRun
+from tests.run_directory.conftest import judged_by
 
 
 def row(name: str, *sentences: str, **fields: Any) -> dict[str, Any]:
@@ -271,22 +271,25 @@ def test_another_judge_is_a_warning_and_another_metric_is_not(scripted_run: Scri
 
 
 @pytest.mark.parametrize(
-    ("ingredients", "words"),
+    ("judge", "words"),
     [
-        (["threshold"], "the judges differ (threshold)"),
+        ({"combinations": {"m": {"weights": {"reader": 2.0}, "bias": 1.0}}}, "weights"),
         (
-            ["judges", "combinations.faithfulness.bias", "combinations.a.weights.reader"],
-            "the judges differ",
-        ),
-        (
-            ["combinations.faithfulness.bias", "combinations.a.weights.reader", "engine.n_ctx"],
-            "the judges differ (weights, engine.n_ctx)",
+            {
+                "combinations": {"m": {"weights": {"reader": 2.0}, "bias": 1.0}},
+                "min_valid_mass": 0.5,
+            },
+            "weights, min_valid_mass",
         ),
     ],
 )
-def test_other_judges_are_named_in_a_few_words(ingredients: list[str], words: str) -> None:
-    """Three lines of `combinations.faithfulness.weights.lexical` said that one was a jury."""
-    assert judges_differ(ingredients) == words
+def test_other_judges_are_named_in_a_few_words(
+    scripted_run: ScriptedRun, judge: dict[str, Any], words: str
+) -> None:
+    """Two lines of `combinations.m.weights.reader` and `combinations.m.bias` are one word."""
+    run = scripted_run("run", [A], {})
+    warnings = judged_by(run, **judge).compare(run).warnings
+    assert any(f"the judges differ ({words})" in warning for warning in warnings), warnings
 
 
 @pytest.mark.parametrize(

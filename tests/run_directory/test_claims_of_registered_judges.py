@@ -7,18 +7,13 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import InputError, ScriptedEngine, model_registry
+from localjudge import InputError, Run, ScriptedEngine, model_registry
 from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging.judges import find_scales
 from localjudge.progress import Progress
-from localjudge.run_directory.identity import (
-    EngineIdentity,
-    JuryMember,
-    PromptsIdentity,
-    find_registered_jury,
-)
-from tests.conftest import PROFILES
+from tests.conftest import PROFILES, ScriptedRun
+from tests.run_directory.conftest import judged_by
 
 READER = model_registry.registered()["reader"]
 LEXICAL = model_registry.registered()["lexical"]
@@ -41,11 +36,6 @@ def copy_profile(name: str, folder: Path, change: tuple[str, str] | None) -> Pat
         assert change[0] in text
         file.write_text(text.replace(*change), encoding="utf-8")
     return folder
-
-
-def prompts(profile: str | Path, reasons: str = "none") -> PromptsIdentity:
-    loaded = load_profile(str(profile))
-    return PromptsIdentity(profile=loaded.name, profile_sha256=loaded.sha256, reasons=reasons)
 
 
 @pytest.mark.parametrize(
@@ -76,29 +66,61 @@ def test_a_replaced_profile_has_no_claim_also_with_the_same_name(
     assert run.verify(engine=Reader({}, default=0.9)).result == "bit-identical"
 
 
-def test_reasons_and_another_file_end_the_claim_and_a_caution_against_decisions_stays() -> None:
-    reader = EngineIdentity(engine="x", model_sha256=READER.sha256)
-    lexical = EngineIdentity(engine="x", model_sha256=LEXICAL.sha256)
-    other = EngineIdentity(engine="x", model_sha256="0" * 64)
-    assert reader.card("reader", prompts("reader")).caution == READER.caution
-    assert reader.card("reader", prompts("reader", "before")).caution is None
-    assert reader.card("reader", prompts("lexical")).caution is None
-    assert other.card("reader", prompts("reader")).caution is None
-    assert lexical.card("lexical", prompts("instruct")).caution == LEXICAL.caution
+class Judged:
+    """Runs that state in their manifest which file and which prompts judged."""
+
+    def __init__(self, scripted_run: ScriptedRun) -> None:
+        self.runs = {
+            name: scripted_run(name, ROWS, {}, metrics="faithfulness", profile=name)
+            for name in ("reader", "lexical", "instruct")
+        }
+
+    def part(self, sha256: str, profile: str, **prompts: Any) -> dict[str, Any]:
+        """Return a judge as a manifest states it."""
+        asked = self.runs[profile].manifest.judge.judge.as_json
+        return {"engine": {"engine": "x", "model_sha256": sha256}, "judge": {**asked, **prompts}}
+
+    def read(self, **judge: Any) -> Run:
+        self.runs["reader"] = judged_by(self.runs["reader"], **judge)
+        return self.runs["reader"]
+
+    def caution(self, sha256: str, profile: str, **prompts: Any) -> str | None:
+        return self.read(**self.part(sha256, profile, **prompts)).manifest.card.caution
+
+
+@pytest.fixture
+def judged(scripted_run: ScriptedRun) -> Judged:
+    return Judged(scripted_run)
+
+
+def test_reasons_and_another_file_end_the_claim_and_a_caution_against_decisions_stays(
+    judged: Judged,
+) -> None:
+    assert judged.caution(READER.sha256, "reader") == READER.caution
+    assert judged.caution(READER.sha256, "lexical") is None
+    assert judged.caution("0" * 64, "reader") is None
+    assert judged.caution(LEXICAL.sha256, "instruct") == LEXICAL.caution
+    assert judged.caution(READER.sha256, "reader", reasons="before") is None
 
 
 @pytest.mark.parametrize(
     ("profile", "found"), [("reader", True), ("lexical", False), ("instruct", False)]
 )
-def test_a_claim_of_a_jury_needs_the_prompts_of_each_judge(profile: str, found: bool) -> None:
-    def member(model: model_registry.RegisteredModel, asked: str) -> JuryMember:
-        engine = EngineIdentity(engine="x", model_sha256=model.sha256)
-        return JuryMember(engine=engine, judge=prompts(asked))
-
-    judges = [member(LEXICAL, "lexical"), member(READER, profile)]
-    assert (find_registered_jury("bundled", judges) is not None) is found
-    assert find_registered_jury("bundled", judges[:1]) is None
-    assert find_registered_jury("other", judges) is None
+def test_a_claim_of_a_jury_needs_the_prompts_of_each_judge(
+    judged: Judged, profile: str, found: bool
+) -> None:
+    """Without the claim, the jury has the strictest caution of its judges."""
+    lexical = judged.part(LEXICAL.sha256, "lexical")
+    judges = {"lexical": lexical, "reader": judged.part(READER.sha256, profile)}
+    claim = model_registry.registered_juries()["bundled"].caution
+    assert claim != LEXICAL.caution
+    expected = LEXICAL.caution
+    if found:
+        expected = claim
+    assert judged.read(jury=judges, name="bundled").manifest.card.caution == expected
+    alone = judged.read(jury={"lexical": lexical}, name="bundled")
+    assert alone.manifest.card.caution == LEXICAL.caution
+    assert judged.read(jury=judges, name="other").manifest.card.caution == LEXICAL.caution
 
 
 def test_a_scale_belongs_to_the_checksum_of_the_profile(

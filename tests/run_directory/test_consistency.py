@@ -7,9 +7,8 @@ import pytest
 
 import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine
-from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, signature
 from tests.report.whole_files import exported
-from tests.run_directory.conftest import Stopped, edited, in_store
+from tests.run_directory.conftest import Stopped, edited, in_store, signature
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -46,9 +45,7 @@ def in_manifest(
         )
         change(manifest)
         if signed:
-            judge = JudgeIdentity(**manifest["judge"])
-            data = DataIdentity(**manifest["data"])
-            manifest["signature"] = summary["signature"] = signature(judge, data)
+            manifest["signature"] = summary["signature"] = signature(manifest)
         for name, value in (("manifest", manifest), ("summary", summary)):
             (directory / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
 

@@ -2,25 +2,19 @@
 
 import json
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 import localjudge
-from localjudge import Metric, RunDirectoryError, Sample, resources
-from localjudge.judge.profile_choice import load_profile
-from localjudge.judge.wording import PromptWriter
+from localjudge import Run, RunDirectoryError, Sample, ScriptedEngine, resources
 from localjudge.metrics import Scored, Sentences, Steps
-from localjudge.metrics.attribution import context_recall
-from localjudge.run_directory.differences import differences
-from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, JuryMember, signature
-from localjudge.run_directory.manifest import Manifest
-from localjudge.types import ChatEnds, VerdictRule
+from localjudge.types import ChatEnds
+from tests.conftest import OneJudge
+from tests.run_directory.conftest import signature
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -37,33 +31,33 @@ ROWS: list[dict[str, Any]] = [
     },
 ]
 ENGINE = localjudge.ScriptedEngine({}, default=1.0)
-RULE = VerdictRule(threshold=0.5, min_valid_mass=0.01)
 
 
-def manifest(out: Path, **options: Any) -> Manifest:
+def judged(out: Path, **options: Any) -> Run:
     options = {"metrics": ["context_recall"], "threads": 1, **options}
-    return localjudge.evaluate(ROWS[1:], out=out, **options).manifest
+    return localjudge.evaluate(ROWS[1:], out=out, **options)
 
 
-def parts(of: Manifest) -> list[str]:
-    return of.signature.split("|")
+def parts(of: Run) -> list[str]:
+    return of.manifest.signature.split("|")
 
 
-def changed(before: Manifest, after: Manifest) -> list[str]:
-    assert before.data == after.data
+def changed(before: Run, after: Run) -> list[str]:
+    """Return what the comparison names, after checking that the signature says it, too."""
+    assert before.manifest.data == after.manifest.data
     judge, data = (
         first == second for first, second in zip(*map(parts, (before, after)), strict=True)
     )
-    ingredients = [change.ingredient for change in differences(before.judge, after.judge)]
+    ingredients = [change.ingredient for change in after.compare(before).judge_changes]
     assert (judge, data) == (not ingredients, True)
     return ingredients
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Run:
     directory = tmp_path_factory.mktemp("made")
-    manifest(directory)
-    return localjudge.Run.open(directory).manifest
+    judged(directory)
+    return localjudge.Run.open(directory)
 
 
 def leaves(value: Any, path: str = "") -> set[str]:
@@ -114,8 +108,8 @@ INGREDIENTS = {
 
 
 @pytest.mark.engine
-def test_a_real_run_names_every_ingredient(made: Manifest) -> None:
-    assert INGREDIENTS - leaves(made.judge.as_json) == set()
+def test_a_real_run_names_every_ingredient(made: Run) -> None:
+    assert INGREDIENTS - leaves(made.manifest.judge.as_json) == set()
 
 
 @pytest.mark.engine
@@ -130,9 +124,9 @@ def test_a_real_run_names_every_ingredient(made: Manifest) -> None:
     ],
 )
 def test_signed_options_are_named(
-    made: Manifest, tmp_path: Path, options: Any, ingredients: list[str]
+    made: Run, tmp_path: Path, options: Any, ingredients: list[str]
 ) -> None:
-    assert changed(made, manifest(tmp_path / "run", **options)) == ingredients
+    assert changed(made, judged(tmp_path / "run", **options)) == ingredients
 
 
 @pytest.mark.engine
@@ -147,72 +141,10 @@ def test_a_model_is_identified_by_bytes_not_by_name(tmp_path: Path) -> None:
         (byte,) = file.read(1)
         file.seek(-2, 2)
         file.write(bytes([byte ^ 1]))
-    one, two, turned = (manifest(tmp_path / copy.stem, judge=copy) for copy in copies)
+    one, two, turned = (judged(tmp_path / copy.stem, judge=copy) for copy in copies)
     assert changed(one, two) == []
     assert "engine.model_sha256" in changed(one, turned)
     assert "judge.profile" in changed(one, turned)
-
-
-CHANGED_RECALL = replace(context_recall(), version=2)
-"""The metric after a change of its arithmetic."""
-
-
-def only(prompts: Mapping[str, Any] = MappingProxyType({})) -> dict[str, JuryMember]:
-    """One judge, with these prompts."""
-    return {"x": JuryMember.model_validate({"engine": {"engine": "x"}, "judge": dict(prompts)})}
-
-
-def part(judge: PromptWriter, metric: Metric | None = None) -> JudgeIdentity:
-    return JudgeIdentity.of(only(judge.identity()), {}, [metric or context_recall()], RULE)
-
-
-def test_changes_of_metric_version_reasons_and_chat_template_are_named() -> None:
-    profile = load_profile("instruct")
-    one, two = (
-        PromptWriter(profile, ChatEnds("<user>", "<model>", sha256=name)) for name in ("1", "2")
-    )
-    pairs = [
-        (part(PromptWriter(profile)), part(PromptWriter(profile), CHANGED_RECALL)),
-        (part(PromptWriter(profile)), part(PromptWriter(profile, reasons="before"))),
-        (part(one), part(two)),
-    ]
-    changed_names = [
-        {change.ingredient.split(".")[1] for change in differences(*pair)} for pair in pairs
-    ]
-    assert changed_names[0] == {"context_recall"}
-    assert {"reasons", "grammars_sha256"} <= changed_names[1]
-    assert changed_names[2] == {"chat_template_sha256"}
-
-
-def test_clusters_belong_to_the_data(tmp_path: Path) -> None:
-    plain, grouped = (
-        manifest(tmp_path / str(name), engine=ENGINE, cluster_by=name)
-        for name in (None, "user_input")
-    )
-    assert [
-        first == second for first, second in zip(parts(plain), parts(grouped), strict=True)
-    ] == [True, False]
-
-
-@pytest.mark.parametrize(
-    "package",
-    ["localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy"],
-)
-def test_a_package_version_changes_the_judge_part(
-    package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def judge() -> JudgeIdentity:
-        return JudgeIdentity.of(only(), {}, [context_recall()], RULE)
-
-    before = judge()
-    versions = {package: "99"}
-    monkeypatch.setattr(
-        "localjudge.run_directory.identity.package_version",
-        lambda name: versions.get(name) or metadata.version(name),
-    )
-    assert [change.ingredient for change in differences(before, judge())] == [f"versions.{package}"]
-    data = DataIdentity.of("", 0, None)
-    assert signature(before, data) != signature(judge(), data)
 
 
 @dataclass(frozen=True)
@@ -231,24 +163,71 @@ class LengthLimit:
         return Scored(value=1)
 
 
-@pytest.mark.parametrize("option", [{"characters": 99}, {"strict": False}, {"unit": "words"}])
-def test_options_of_another_packages_metric_change_the_judge_part(option: dict[str, Any]) -> None:
-    def judge(metric: LengthLimit) -> JudgeIdentity:
-        return JudgeIdentity.of(only(), {}, [metric], RULE)
+def by_template(name: str) -> ScriptedEngine:
+    """Return a judge with a chat template of this checksum, which is otherwise the same."""
 
-    before = judge(LengthLimit())
-    assert before.metrics["length_limit"].as_json == {
+    class WithTemplate(OneJudge):
+        @property
+        def chat_ends(self) -> ChatEnds:
+            return ChatEnds("<user>", "<model>", sha256=name)
+
+    return WithTemplate({}, default=1.0)
+
+
+def test_changes_of_reasons_and_chat_template_are_named(tmp_path: Path) -> None:
+    one = judged(tmp_path / "one", engine=by_template("1"), profile="instruct")
+    two = judged(tmp_path / "two", engine=by_template("2"), profile="instruct")
+    told = judged(tmp_path / "told", engine=by_template("1"), profile="instruct", reasons="before")
+    assert changed(one, two) == ["judge.chat_template_sha256"]
+    assert {"judge.grammars_sha256.attribution", "judge.reasons"} <= set(changed(one, told))
+
+
+def test_clusters_belong_to_the_data(tmp_path: Path) -> None:
+    plain, grouped = (
+        judged(tmp_path / str(name), engine=ENGINE, cluster_by=name)
+        for name in (None, "user_input")
+    )
+    assert [
+        first == second for first, second in zip(parts(plain), parts(grouped), strict=True)
+    ] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy"],
+)
+def test_a_package_version_changes_the_judge_part(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = judged(tmp_path / "before", engine=ENGINE)
+    versions = {package: "99"}
+    monkeypatch.setattr(
+        "localjudge.run_directory.identity.package_version",
+        lambda name: versions.get(name) or metadata.version(name),
+    )
+    after = judged(tmp_path / "after", engine=ENGINE)
+    assert changed(before, after) == [f"versions.{package}"]
+
+
+@pytest.mark.parametrize(
+    "option", [{"characters": 99}, {"strict": False}, {"unit": "words"}, {"version": 4}]
+)
+def test_options_and_version_of_another_packages_metric_change_the_judge_part(
+    tmp_path: Path, option: dict[str, Any]
+) -> None:
+    before = judged(tmp_path / "before", engine=ENGINE, metrics=[LengthLimit()])
+    assert before.manifest.judge.metrics["length_limit"].as_json == {
         "version": 3,
         "characters": 100,
         "strict": True,
         "unit": "characters",
     }
-    changed = [each.ingredient for each in differences(before, judge(LengthLimit(**option)))]
-    assert changed == [f"metrics.length_limit.{next(iter(option))}"]
+    after = judged(tmp_path / "after", engine=ENGINE, metrics=[LengthLimit(**option)])
+    assert changed(before, after) == [f"metrics.length_limit.{next(iter(option))}"]
 
 
 def test_a_directory_of_another_run_is_refused_with_a_readable_reason(tmp_path: Path) -> None:
-    manifest(tmp_path, engine=ENGINE, metrics=["context_recall", "context_relevancy"])
+    judged(tmp_path, engine=ENGINE, metrics=["context_recall", "context_relevancy"])
     with pytest.raises(RunDirectoryError) as refused:
         localjudge.evaluate(ROWS, out=tmp_path, engine=ENGINE, metrics=["context_recall"])
     lines = [line.strip() for line in refused.value.message.splitlines()[1:]]
@@ -262,18 +241,28 @@ def test_a_directory_of_another_run_is_refused_with_a_readable_reason(tmp_path: 
 FILES = sorted((Path(__file__).parent / "manifests").glob("*.json"))
 
 
+def opened_with(out: Path, manifest: str) -> Run:
+    """Return a run with this manifest, unchecked."""
+    run = judged(out, engine=ENGINE)
+    (run.directory / "manifest.json").write_text(manifest, encoding="utf-8")
+    return Run.open(run.directory, check=False)
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_stored_manifests_round_trip(file: Path) -> None:
+def test_stored_manifests_round_trip(file: Path, tmp_path: Path) -> None:
     """All values stay, also those of settings that ended; the order of settings may change."""
-    stored = json.loads(file.read_bytes())
-    earlier = Manifest.model_validate(stored)
-    assert earlier.model_dump(mode="json") == stored
-    assert signature(earlier.judge, earlier.data) == earlier.signature
+    text = file.read_text(encoding="utf-8")
+    earlier = opened_with(tmp_path, text).manifest
+    assert earlier.model_dump(mode="json") == json.loads(text)
+    read_back = {"judge": earlier.judge.as_json, "data": earlier.data.as_json}
+    assert signature(read_back) == earlier.signature
 
 
-def test_unknown_ingredients_are_kept_and_signed() -> None:
-    text = (FILES[0].parent / "reference.json").read_text(encoding="utf-8")
+def test_unknown_ingredients_are_kept_and_signed(tmp_path: Path) -> None:
+    run = judged(tmp_path, engine=ENGINE)
+    text = (run.directory / "manifest.json").read_text(encoding="utf-8")
     later = '"later": {"b": 1, "a": 2.50},\n    "segmenter": {'
-    read_back = Manifest.model_validate_json(text.replace('"segmenter": {', later))
-    assert read_back.judge.as_json["later"] == {"b": 1, "a": 2.5}
-    assert signature(read_back.judge, read_back.data) != read_back.signature
+    read_back = opened_with(tmp_path, text.replace('"segmenter": {', later))
+    assert read_back.manifest.judge.as_json["later"] == {"b": 1, "a": 2.5}
+    with pytest.raises(RunDirectoryError, match="signature of its parts"):
+        Run.open(tmp_path)

@@ -63,7 +63,8 @@ def test_an_answer_survives_reopening_exactly(tmp_path: Path) -> None:
         for name in ("summary.json", "scores.jsonl", "verdicts.jsonl"):
             (tmp_path / "run" / name).unlink()
     assert found[0] == found[1]
-    assert found[0][1:] == [(None, None, None, given[1].error), (None, 0.25, None, given[2].error)]
+    error = "it does not fit"
+    assert found[0][1:] == [(None, None, None, error), (None, 0.25, None, error)]
     assert found[0][0][0] == 0.1 + 0.2
 
 
@@ -118,7 +119,7 @@ def test_a_full_disk_is_an_error_and_keeps_stored_answers(
     rows.append(sample("Two.", name="last", context="long " * 100_000))
     connect = sqlite3.connect
 
-    def limited(*place: Any, **how: Any) -> sqlite3.Connection:
+    def limited(*place: Any, **how: Any) -> Any:
         connection = connect(*place, **how)
         if "run.sqlite" in str(place):
             connection.execute("PRAGMA max_page_count = 200")

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.run_directory.identity import JudgeIdentity, jury_card
+from localjudge.run_directory.identity import jury_card
 from localjudge.run_directory.verdict_rule import combine, combine_by_scales, compute_scale
 from localjudge.types import Combination, JudgeCard
+from tests.conftest import ScriptedRun
+from tests.run_directory.conftest import judged_by
 
 PROBABILITIES = st.floats(0, 1)
 
@@ -96,23 +98,16 @@ def test_the_strictest_caution_counts(cautions: list[str | None], strictest: str
     assert jury_card(cards, None, None).caution == strictest
 
 
-def test_only_the_judges_with_a_weight_for_a_metric_answer_it() -> None:
+def test_only_the_judges_with_a_weight_for_a_metric_answer_it(scripted_run: ScriptedRun) -> None:
+    run = scripted_run("run", [{"reference": "One.", "retrieved_contexts": ["Two."]}], {})
     jury = {
         name: {"engine": {"engine": "llama.cpp"}, "judge": {"profile": name}}
         for name in ("lexical", "reader")
     }
-    both = Combination({"lexical": 0.3, "reader": 0.7})
-    identity = JudgeIdentity.model_validate(
-        {
-            "engine": {"engine": ""},
-            "jury": jury,
-            "combinations": {
-                "answer_relevancy": Combination({"lexical": 1.0})._asdict(),
-                "faithfulness": both._asdict(),
-            },
-            "metrics": {},
-            "threshold": 0.5,
-        }
-    )
-    assert identity.profiles("answer_relevancy") == {"lexical"}
-    assert identity.profiles("faithfulness") == {"lexical", "reader"}
+    combinations = {
+        "answer_relevancy": {"weights": {"lexical": 1.0}, "bias": 0.0},
+        "faithfulness": {"weights": {"lexical": 0.3, "reader": 0.7}, "bias": 0.0},
+    }
+    judge = judged_by(run, jury=jury, combinations=combinations).manifest.judge
+    assert judge.profiles("answer_relevancy") == {"lexical"}
+    assert judge.profiles("faithfulness") == {"lexical", "reader"}
