@@ -23,7 +23,6 @@ from localjudge.labels.corrected_mean import find_obstacle
 from localjudge.labels.labelled_units import (
     LabelledUnits,
     count_labels,
-    find_planned,
     label_units,
 )
 from localjudge.labels.matched_labels import MatchedLabels
@@ -76,7 +75,7 @@ def correct_difference(
     people = []
     for human in decisions.by_annotator(labelled).values():
         people.append(_units_at_look(both, before, after, human))
-    update = _count_used_labels(both, people[0])
+    update = _count_used_labels(*people[0])
     shared = labelled_before & labelled_after
     if not update["labels_before"]:
         update["remark"] = _explain_adding_labels(
@@ -91,20 +90,13 @@ def correct_difference(
     return corrected.model_copy(update=update)
 
 
-def _count_used_labels(
-    both: tuple[MatchedLabels, MatchedLabels], units: tuple[LabelledUnits, LabelledUnits, Look]
-) -> dict[str, Any]:
+def _count_used_labels(before: LabelledUnits, after: LabelledUnits, look: Look) -> dict[str, Any]:
     """Return the fields with the numbers of labels that count at the look of both runs.
 
     `planned` labels were planned for each run, None without a plan of both.
     """
-    before, after, look = units
-    planned_sets = both[0].planned  # of both runs
-    numbers = []
-    for labelled in (before, after):
-        numbers.append(len(find_planned(labelled.frame, planned_sets, labelled.labelled)))
     return {
-        "planned": min(numbers) or None,
+        "planned": min(len(before.planned), len(after.planned)) or None,
         "labels_before": len(before.counted),
         "labels_after": len(after.counted),
         "labels": len(before.counted | after.counted),
@@ -133,16 +125,14 @@ def _units_at_look(
         # The look with the smaller error is valid for both.
         look = max(units_before.look, units_after.look, key=lambda each: each.confidence or 0)
         return units_before, units_after, look
-    planned_before = find_planned(before, planned_sets, units_before.labelled)
-    planned_after = find_planned(after, planned_sets, units_after.labelled)
-    if not planned_before or not planned_after:
+    labels_before = len(units_before.planned)
+    labels_after = len(units_after.planned)
+    planned = min(labels_before, labels_after)
+    if not planned:
         return _look_without_plan(label_before, label_after)
-    planned = min(len(planned_before), len(planned_after))
     labels = min(len(units_before.labelled), len(units_after.labelled))
     statements = max(len(before.by_key), len(after.by_key))
     look = look_at(labels, statements, planned)
-    labels_before = len(planned_before)
-    labels_after = len(planned_after)
     if look.labels > planned:
         labels_before = look.labels
         labels_after = look.labels
@@ -313,7 +303,7 @@ def correct_jointly(
         "labelled": len(first.labelled),
         "look": first.look.labels,
         "next_look": first.look.next,
-        "planned": len(find_planned(frame, matched.planned, first.labelled)) or None,
+        "planned": len(first.planned) or None,
     }
     if first.counted:
         changes = []

@@ -137,7 +137,7 @@ class Decisions:
         self._spellings: dict[str, str] = {}
         for row in in_file_order:
             self._spellings[_fold_name(row.annotator)] = self.spell(row.annotator)
-        respelled = [self._respell(row) for row in in_file_order]
+        respelled = [self.respell(row) for row in in_file_order]
         self._last_moments: dict[tuple[str, str, bool], datetime] = {}
         moments: list[datetime] = []
         for row in respelled:
@@ -168,7 +168,7 @@ class Decisions:
         latest = read_at + _CLOCKS_DIFFER_BY
         marked = []
         for row in rows:
-            respelled = self._respell(row)
+            respelled = self.respell(row)
             replaced = self._last_moments.get(respelled.role, row.moment)
             by_order = max(row.moment, replaced) > latest
             marked.append(row.model_copy(update={"by_order": by_order}))
@@ -194,7 +194,8 @@ class Decisions:
             self.human[key] = float(label)
         self.annotators = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
-    def _respell(self, row: LabelRow) -> LabelRow:
+    def respell(self, row: LabelRow) -> LabelRow:
+        """Return a row with the name of its annotator as their first row spells it."""
         spelling = self.spell(row.annotator)
         if row.annotator == spelling:
             return row

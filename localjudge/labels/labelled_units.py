@@ -72,8 +72,8 @@ def sampling_weights(
 class LabelledUnits(NamedTuple):
     """Units of a metric with labels. Of the `labelled` statements, `counted` count at this look.
 
-    `is_complete`: every statement has a label that counts. `is_planned`: the number of labels was
-    planned.
+    `is_complete`: every statement has a label that counts. `planned` statements were to be read
+    first, none without a plan.
     """
 
     frame: UnitFrame
@@ -82,7 +82,12 @@ class LabelledUnits(NamedTuple):
     labelled: Set[str]
     look: Look
     is_complete: bool
-    is_planned: bool
+    planned: Set[str]
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the number of labels that count was planned."""
+        return bool(self.planned) and self.look.labels == len(self.planned)
 
     def estimate(self) -> Mean:
         """Return the mean of the labels if every statement has one, else the corrected mean."""
@@ -128,17 +133,16 @@ def label_units(
     is_complete = len(keys) == len(frame.by_key) and not is_cut_off
     if is_complete:
         labelled = keys
-    planned = find_planned(frame, planned_sets, labelled)
+    planned = _find_planned(frame, planned_sets, labelled)
     number = len(labelled)
     if most is not None:
         number = min(number, most)
     look = look_at(number, len(frame.by_key), len(planned) or None)
-    is_planned = bool(planned) and look.labels == len(planned)
     if is_complete:
         weights = dict.fromkeys(keys, 1.0)
     elif look.labels == len(labelled):
         weights = sampling_weights(drawings)  # also of drawings that only repeat statements
-    elif is_planned:
+    elif planned and look.labels == len(planned):
         weights = sampling_weights(_select_labels(drawings, planned), look.labels)
     else:
         weights = sampling_weights(drawings, look.labels)
@@ -149,11 +153,11 @@ def label_units(
         labelled=labelled,
         look=look,
         is_complete=is_complete,
-        is_planned=is_planned,
+        planned=planned,
     )
 
 
-def find_planned(
+def _find_planned(
     frame: UnitFrame, planned_sets: Iterable[Set[str]], labelled: Set[str]
 ) -> Set[str]:
     """Return the largest plan for the labelled statements, or none if it is too small."""

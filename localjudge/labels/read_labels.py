@@ -1,20 +1,31 @@
-"""Read the labels of sheets, of files saved by the labelling page, and of other runs into a run."""
+"""Read the labels of sheets, of files saved by the labelling page, and of other runs into a run.
+
+    row of a sheet        label_id ──> statement ──> its first verdict in the run
+                          draw     ──> drawing, drawn again ──> number and share of the statement
+
+A label keeps its statement even if the text in the sheet was edited, but not if it is the text of
+another statement.
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from localjudge.errors import DataError, InputError
 from localjudge.labels.decisions import Decisions, shorten_name
+from localjudge.labels.drawing import draw_again
 from localjudge.labels.label_sheet import SheetLabel, read_sheet
 from localjudge.labels.label_source import LabelSource
-from localjudge.labels.matched_labels import decision_values, list_places, match_sheet
-from localjudge.labels.units import statement_keys
+from localjudge.labels.matched_labels import carry_over
+from localjudge.labels.units import UnitFrame, first_verdicts, statement_keys
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
+from localjudge.run_directory.directory import now
 from localjudge.run_directory.label_rows import (
+    Decision,
+    DrawnStatement,
     LabelRow,
     append_labels,
     name_annotator,
@@ -22,7 +33,7 @@ from localjudge.run_directory.label_rows import (
 )
 from localjudge.run_directory.run_record import as_run
 from localjudge.text.names import clean, damaged_forms, look_alikes
-from localjudge.words import numbered, option
+from localjudge.words import escape_formula, numbered, option
 
 _SHOWN = 3
 _MAX_REMARKS = 5
@@ -116,16 +127,16 @@ class _Reader:
             signed = _name_annotators(labels, source, self.annotator, earlier)
             self.signed.append(signed)
             counting = self._without_cells_of_others(signed, source)
-            carried_over, rows, damaged = match_sheet(self.labelled, counting, earlier)
+            carried_over, rows, damaged = _match_sheet(self.labelled, counting, earlier)
             remarks += remarks_on_sheet
             if damaged:
                 changed = f"the text of {numbered(len(damaged), 'row')} was changed"
-                remarks.append(f"{changed}, so only its label_id counts: {list_places(damaged)}")
+                remarks.append(f"{changed}, so only its label_id counts: {_list_places(damaged)}")
         else:
             rows = _select_labels(source, self.labelled)
-        rows = _respell(rows, earlier)
-        stored_values = set(map(decision_values, earlier.rows))
-        new_rows = [row for row in rows if decision_values(row) not in stored_values]
+        rows = list(map(earlier.respell, rows))
+        stored_values = set(map(_decision_values, earlier.rows))
+        new_rows = [row for row in rows if _decision_values(row) not in stored_values]
         new = earlier.in_order(new_rows, self.read_at)
         self.decisions = Decisions([*earlier.rows, *carried_over, *new])
         self.carried_over += carried_over
@@ -213,14 +224,6 @@ def _select_labels(source: str | Path, labelled: LabelSource) -> list[LabelRow]:
     return rows
 
 
-def _respell(rows: Sequence[LabelRow], decisions: Decisions) -> list[LabelRow]:
-    respelled = []
-    for row in rows:
-        spelling = decisions.spell(row.annotator)
-        respelled.append(row.model_copy(update={"annotator": spelling}))
-    return respelled
-
-
 def _remarks_on_new(new: Iterable[LabelRow], decisions: Decisions) -> Iterator[str]:
     """Yield remarks for labels with a time in the future, and for annotators who look alike."""
     count = sum(row.by_order for row in new)
@@ -306,3 +309,139 @@ def _name_annotators(
         annotator = names.pop()
     name = earlier.spell(name_annotator(annotator))
     return [label._replace(annotator=earlier.spell(label.annotator or name)) for label in sheet]
+
+
+def _match_sheet(
+    source: LabelSource, sheet: Sequence[SheetLabel], decisions: Decisions
+) -> tuple[list[LabelRow], list[LabelRow], list[SheetLabel]]:
+    """Return carried-over decisions, decisions of the sheet, and its rows with a changed text.
+
+    Raises DataError without labels, or for labels of other statements.
+    """
+    verdict_ids = first_verdicts(source.frames.values())
+    texts = {key: verdict.text for key, verdict in source.verdicts(verdict_ids).items()}
+    damaged = _changed_texts(source.directory, sheet, texts)
+    drawn, carried_over = _find_drawings(source.frames, sheet, len(verdict_ids), decisions)
+    stored = {row.role: row for row in decisions.rows}
+    values_of_sheets = {_decision_values(row) for row in decisions.rows if row.way == "sheet"}
+    when = now(precise=True)
+    rows = []
+    for label in sheet:
+        key = label.label_id
+        if key not in texts:
+            continue
+        statement = drawn.get((label.draw or "", key))
+        if statement is None:
+            statement = DrawnStatement(key=key, **verdict_ids[key]._asdict())
+        last_row = stored.get((key, label.annotator or "", statement.adjudicated))
+        is_empty = label.human is None and not label.when and not label.is_undecidable
+        if is_empty:
+            # It withdraws a label that a sheet gave, and no other.
+            if last_row is None or last_row.human not in (0, 1):
+                continue
+            wanted = _decision_values(last_row.model_copy(update={"draw": statement.draw}))
+            if wanted not in values_of_sheets:
+                continue
+        decision = _describe_label(label, last_row, when)
+        rows.append(LabelRow(**vars(statement), text=texts[key], **decision))
+    if not rows:
+        raise DataError("the file has no labels yet", hint="fill in the column human with 1 or 0")
+    return carried_over, rows, damaged
+
+
+def _find_drawings(
+    frames: Mapping[str, UnitFrame], sheet: Sequence[SheetLabel], count: int, decisions: Decisions
+) -> tuple[dict[tuple[str, str], DrawnStatement], list[LabelRow]]:
+    """Return the drawn statements by drawing and key, and carried-over decisions.
+
+    `count` is the number of statements in the run.
+    """
+    labelled: dict[str, set[str]] = {}
+    for label in sheet:
+        if label.draw:
+            keys = labelled.setdefault(label.draw, set())
+            if label.human is not None:
+                keys.add(label.label_id)
+    drawn: dict[tuple[str, str], DrawnStatement] = {}
+    carried_over: list[LabelRow] = []
+    for name in sorted(labelled):
+        drawing = draw_again(name, frames, count)
+        if drawing is None:
+            continue
+        last = 0
+        for statement in drawing.statements:
+            drawn[name, statement.key] = statement
+            if statement.key in labelled[name]:
+                last = max(last, statement.turn)
+        carried_over += carry_over(drawing, last, decisions)
+    return drawn, carried_over
+
+
+def _describe_label(label: SheetLabel, stored: LabelRow | None, when: str) -> dict[str, Any]:
+    """Return the decision of a row. An unchanged label of a sheet keeps its time."""
+    way = "sheet"
+    human: Decision = label.human
+    if label.is_undecidable:
+        human = "?"
+    if label.when:
+        way = "page"
+        when = label.when
+    elif stored is not None and stored.human == human:
+        when = stored.when
+    return {
+        "human": human,
+        "annotator": label.annotator,
+        "way": way,
+        "when": when,
+        "evidence_seen": label.evidence_seen,
+    }
+
+
+def _changed_texts(
+    directory: Path, sheet: Sequence[SheetLabel], texts: Mapping[str, str]
+) -> list[SheetLabel]:
+    """Return the labels with another text than their statement.
+
+    Raises DataError for labels of statements that are not in the run in this directory, and if the
+    text is of another statement: a column was sorted separately, so that the label may belong to
+    either.
+    """
+    labels = [label for label in sheet if label.human is not None]
+    others = [label.place for label in labels if label.label_id not in texts]
+    if others:
+        raise DataError(
+            f"no statement in {directory} matches {len(others):,} "
+            f"of {numbered(len(labels), 'label')}: {', '.join(others[:_SHOWN])}",
+            hint="name the run that was labelled",
+        )
+    statements = set(map(_comparable, texts.values()))
+    changed: list[SheetLabel] = []
+    moved: list[SheetLabel] = []
+    for label in labels:
+        if label.text and _comparable(label.text) != _comparable(texts[label.label_id]):
+            if _comparable(label.text) in statements:
+                moved.append(label)
+            else:
+                changed.append(label)
+    if moved:
+        raise DataError(
+            f"{numbered(len(moved), 'row')} has the text of another statement: "
+            f"{_list_places(moved)}",
+            hint="undo the sorting of a single column, or read the sheet as it was sent",
+        )
+    return changed
+
+
+def _list_places(labels: Sequence[SheetLabel]) -> str:
+    """Return the places of the first of these labels."""
+    return ", ".join(label.place for label in labels[:_SHOWN])
+
+
+def _comparable(text: str) -> str:
+    """Return the text without white space and without the apostrophe before a formula."""
+    return "".join(escape_formula(text).split())
+
+
+def _decision_values(row: LabelRow) -> tuple[Any, ...]:
+    """Return what makes two rows the same decision."""
+    return row.annotator, row.key, row.draw, row.human, row.when, row.adjudicated
