@@ -41,23 +41,18 @@ _limit_lock = Lock()
 
 
 def read_csv(
-    stream: TextIO,
-    source: str,
-    head: str,
-    *,
-    edited: bool,
-    columns: Collection[str] = (),
+    stream: TextIO, source: str, head: str, sheet: Collection[str] = ()
 ) -> Iterator[RawRow | Problem]:
     """Yield the rows of a stream that begins with `head`. Raises DataError for invalid CSV.
 
     Places include the row in a spreadsheet if it is another number, as after a cell with line
-    breaks; in a table `edited` there, always. Lines before the header are
-    skipped if a line has all of these `columns`.
+    breaks; in a `sheet` with these columns, always. Lines before its header are skipped.
     """
     separator = _SEPARATOR_LINE.fullmatch(_first_line_with_text(head))
     lines = _BoundedLines(stream, source)
     with _large_cells():
-        delimiter = _delimiter_of_columns(head, columns)
+        delimiter = _delimiter_of_columns(head, sheet)
+        columns = sheet
         if delimiter is None:
             columns = ()
             delimiter = separator[1] if separator else _best_delimiter(head)
@@ -76,7 +71,7 @@ def read_csv(
         row_number += 1
         if names and has_text:
             place = Place(source, line=first_line)
-            if edited or row_number != first_line:
+            if sheet or row_number != first_line:
                 place = Place(source, line=first_line, row=row_number)
             record = _add_trailing_cells(cells, len(names))
             if len(record) == len(names):

@@ -65,12 +65,7 @@ class Shard(NamedTuple):
         return f"{self.number}/{self.of}"
 
 
-def shard_number(sample_id: str, count: int) -> int:
-    """Return the shard (from 1) of a sample, of `count` shards."""
-    return int.from_bytes(id_digest(f"shard|{sample_id}")) % count + 1
-
-
-def id_digest(text: str) -> bytes:
+def _digest(text: str) -> bytes:
     """Return the sha256 of a text with ids, which may contain lone surrogates."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
@@ -151,7 +146,7 @@ class Dataset:
 
         They remain in the order of the data.
         """
-        ranked = ((id_digest(f"{seed}|{row.id}"), row.position) for row in self.table.rows())
+        ranked = ((_digest(f"{seed}|{row.id}"), row.position) for row in self.table.rows())
         smallest = heapq.nsmallest(count, ranked)
         return self.at(position for _, position in smallest)
 
@@ -166,14 +161,17 @@ class Dataset:
             name = row.id
             if group_of is not None:
                 name = group_of[name]
-            groups.setdefault(id_digest(f"{seed}|{name}"), []).append(row.position)
+            groups.setdefault(_digest(f"{seed}|{name}"), []).append(row.position)
         return [groups[digest] for digest in sorted(groups)]
 
     def in_shard(self, shard: Shard) -> "Dataset":
-        return self._where(
-            lambda _, sample_id: shard_number(sample_id, shard.of) == shard.number,
-            in_place=True,
-        )
+        """Return the samples whose hashes belong to this shard, at their positions."""
+
+        def is_in_shard(_: int, sample_id: str) -> bool:
+            number = int.from_bytes(_digest(f"shard|{sample_id}")) % shard.of + 1
+            return number == shard.number
+
+        return self._where(is_in_shard, in_place=True)
 
     def _where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool = False) -> "Dataset":
         table = self.table.where(is_chosen, in_place=in_place)

@@ -142,7 +142,7 @@ def _to_bytes(text: str) -> bytes:
 
 def name_encoding(encoding: str) -> str:
     """Return the name of an encoding for users: `Windows-1252`, `cp850`, `mac_roman`."""
-    if encoding.startswith("cp125"):
+    if encoding.startswith(_WINDOWS):
         return f"Windows-{encoding.removeprefix('cp')}"
     return encoding
 

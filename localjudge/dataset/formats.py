@@ -63,27 +63,24 @@ def read(
     mapping: Mapping[str, str],
     rows_path: str | None = None,
     *,
-    edited: bool = False,
-    columns: Collection[str] = (),
+    sheet: Collection[str] = (),
 ) -> Iterator[RawRow | Problem]:
     """Yield the rows of a source; see `expand`.
 
     Raises DataError if unreadable, InputError if pyarrow is missing.
 
-    Places in CSV `edited` in a spreadsheet include the row there. Lines of CSV before a header with
-    all of these `columns` are skipped.
+    `sheet` are columns of a table in CSV that is edited in a spreadsheet: its places include the
+    row there, and lines before a header with these columns are skipped.
     """
     with source.open() as opened:
-        for row in _read_source(opened, edited, columns):
+        for row in _read_source(opened, sheet):
             if isinstance(row, RawRow) and (row.whole or rows_path):
                 yield from expand(row, mapping, rows_path)
             else:
                 yield row
 
 
-def _read_source(
-    source: OpenSource, edited: bool, columns: Collection[str]
-) -> Iterator[RawRow | Problem]:
+def _read_source(source: OpenSource, sheet: Collection[str]) -> Iterator[RawRow | Problem]:
     if source.head.startswith(TABLE_MARKS):
         yield from _read_table(source)
         return
@@ -92,7 +89,7 @@ def _read_source(
     if kind == "csv":
         head = head.lstrip("\ufeff")
         with source.text(newline="") as text:
-            yield from read_csv(text, source.name, head, edited=edited, columns=columns)
+            yield from read_csv(text, source.name, head, sheet)
         return
     with source.text() as text:
         if kind == "document":

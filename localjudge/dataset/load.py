@@ -76,8 +76,6 @@ def load(
     mapping = options.get("mapping") or {}
     progress = progress or Progress()
     with _surveyed(data, mapping, options, progress, name) as (sources, tables):
-        for table in tables:
-            table.choose_columns()
         _find_ids(tables)
         dataset = _check_tables(tables, options, progress)
         return replace(dataset, **_describe_sources(sources))
@@ -100,8 +98,6 @@ def load_pair(
     progress = progress or Progress()
     columns = {**mapping, AGAINST: against}
     with _surveyed(data, columns, options, progress, name) as (sources, tables):
-        for table in tables:
-            table.choose_columns()
         _check_answers(tables, mapping, against)
         _find_ids(tables)
         described = _describe_sources(sources)
@@ -137,7 +133,7 @@ def _surveyed(
     progress: Progress,
     name: str,
 ) -> Iterator[tuple[list[Source], list["_Table"]]]:
-    """Open the data, and yield its files and its tables with their columns."""
+    """Open the data, and yield its files and its tables, with the column of each field."""
     _check_fields(mapping)
     rows_path = options.get("rows_path")
     if options.get("context_separator") == "":
@@ -163,6 +159,8 @@ def _surveyed(
         for table in tables:
             table.survey_columns(progress)
         _check_mapped_columns_exist(tables, mapping)
+        for table in tables:
+            table.choose_columns()
         yield sources, tables
 
 

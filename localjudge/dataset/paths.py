@@ -137,7 +137,6 @@ _ADDRESS = re.compile(r"\w+://\S+|www\.\S+|\S+/\S*\.\w{1,5}|[0-9a-fA-F-]{8,}|\S+
 _TWO_WORDS = re.compile(r"\w\S*\s+\S*\w|[\u3040-\u30ff\u4e00-\u9fff\u0e00-\u0e7f]{4}")
 _FILE_NAME = re.compile(r".+\.(\w{1,5})")
 _DIGITS = re.compile(r"\d+")
-_INDEX = re.compile(r"-?\d{1,9}")
 _UNNAMEABLE = re.compile(r"\[\]|^$")
 _MAX_LEVELS = 6
 _MAX_ELEMENTS = 3
@@ -245,7 +244,7 @@ def whole_collection(values: Mapping[str, Any], column: str) -> str | None:
     value = values.get(first)
     for key in keys:
         if isinstance(value, list | tuple):
-            if not _INDEX.fullmatch(key) or not -len(value) <= int(key) < len(value):
+            if not _NUMBER.fullmatch(key) or not -len(value) <= int(key) < len(value):
                 return None
             if len(value) > 1:
                 parts[-1] += "[]"

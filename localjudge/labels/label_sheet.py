@@ -219,7 +219,7 @@ def read_sheet(path: str | Path) -> tuple[list[SheetLabel], list[str]]:
             f"{name} is not a regular file", hint="name a file, or - for standard input"
         )
     with closing(Source(str(path))) as source:
-        rows = list(read(source, {}, edited=True, columns=_NEEDED))
+        rows = list(read(source, {}, sheet=_NEEDED))
     columns: set[str] = set()
     for row in rows:
         if isinstance(row, RawRow):
