@@ -185,7 +185,7 @@ def measure_skill(items: Sequence[tuple[Probe, float]]) -> Skill:
     verdicts = (scores >= ONE_HALF).astype(np.float64)
     decisions = statistic_intervals(
         {"balanced_accuracy": agreement.balanced_accuracy, "bias": agreement.bias},
-        rows._replace(scores=verdicts),
+        rows.with_scores(verdicts),
     )
     slope: Mean | None = None
     with suppress(DataError):  # if no line fits best

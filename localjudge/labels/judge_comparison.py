@@ -163,13 +163,12 @@ def _have_savings(question: LabelledQuestion) -> bool:
 
 
 def _describe_labels(question: LabelledQuestion, rows: LabelledScores) -> LabelsUsed:
-    labels, _, weights = rows.arrays()
     return LabelsUsed(
         **question.labels_used,
-        verdicts=len(labels),
-        failed=len(question.labels) - len(labels),
-        weighted=len(np.unique(weights)) > 1,
-        positives=int(labels.sum()),
+        verdicts=len(rows.labels),
+        failed=len(question.labels) - len(rows.labels),
+        weighted=len(np.unique(rows.weights)) > 1,
+        positives=int(rows.labels.sum()),
         clusters=len(set(np.asarray(rows.clusters))),
     )
 
@@ -199,10 +198,10 @@ def _calibrate_juries(
         return []
     rows = _labelled_scores(question, question.judges[0], keys)
     values = _log_odds_by_judge(question, keys)
-    labels, _, weights = rows.arrays()
     try:
         juries, remarks = choose_juries(names, values, rows)
-        solutions = [stacking.fit(values[:, list(jury)], labels, weights) for jury in juries]
+        columns = [values[:, list(jury)] for jury in juries]
+        solutions = [stacking.fit(column, rows.labels, rows.weights) for column in columns]
     except DataError as error:
         progress.note(f"no jury is fitted: {error.message}")
         return []
@@ -212,7 +211,7 @@ def _calibrate_juries(
         names_of_jury = [names[number] for number in jury]
         weights_by_name = dict(zip(names_of_jury, judge_weights.tolist(), strict=True))
         combination = Combination(weights_by_name, bias)
-        held_out = rows._replace(scores=juries[jury])
+        held_out = rows.with_scores(juries[jury])
         calibrations.append(_calibrate_jury(question, members, combination, held_out, remarks))
     return calibrations
 
@@ -242,7 +241,9 @@ def _calibrate_jury(
     if "metrics" in members[0].judge:
         identity["metrics"] = members[0].judge["metrics"]
     figures = judge_figures(rows)
-    figures["remarks"] += (_describe_weights(combination), *remarks)
+    weights = [f"{name} {weight:.2f}" for name, weight in combination.weights.items()]
+    described = f"weights: {', '.join(weights)}; bias {combination.bias:+.2f}"
+    figures["remarks"] += (described, *remarks)
     if not _have_savings(question):
         figures["savings"] = None
     calibration = Calibration(
@@ -258,11 +259,6 @@ def _calibrate_jury(
         created=members[0].created,
     )
     return _with_recommended_uses(calibration)
-
-
-def _describe_weights(combination: Combination) -> str:
-    weights = [f"{name} {weight:.2f}" for name, weight in combination.weights.items()]
-    return f"weights: {', '.join(weights)}; bias {combination.bias:+.2f}"
 
 
 def choose_juries(

@@ -76,18 +76,17 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
     Each is of shape (n,). Raises DataError if all labels are equal, or a threshold cannot be tried
     on other clusters.
     """
-    labels, scores, _ = rows.arrays()
     try:
         threshold = best_threshold(rows)
         decisions, thresholds = held_out_decisions(rows)
     except DataError as error:
-        held_out_decisions(rows._replace(scores=labels))  # raises for unusable labels
+        held_out_decisions(rows.with_scores(rows.labels))  # raises for unusable labels
         return _without_threshold(error.message)
-    at_one_half = (scores >= ONE_HALF).astype(np.float64)
+    at_one_half = (rows.scores >= ONE_HALF).astype(np.float64)
     undefined: dict[str, str] = {}
     held_out = _measure(_OF_DECISIONS, rows, decisions, undefined, "held_out.")
     held_out["gain"] = _gain(at_one_half, decisions, rows)
-    figures = _measure(_OF_PROBABILITIES, rows, scores, undefined, "")
+    figures = _measure(_OF_PROBABILITIES, rows, rows.scores, undefined, "")
     return {
         "threshold": threshold,
         "fold_thresholds": thresholds,
@@ -122,16 +121,15 @@ def _measure(
     prefix: str,
 ) -> dict[str, Figure]:
     """Return each statistic of `values` (n,) with its interval; put reasons into `undefined`."""
-    labels = rows.arrays()[0]
     defined: dict[str, Statistic] = {}
     for name, statistic in statistics.items():
         try:
-            statistic(labels, values, np.ones((1, len(labels))))
+            statistic(rows.labels, values, np.ones((1, len(rows.labels))))
         except DataError as error:
             undefined[prefix + name] = error.message
         else:
             defined[name] = statistic
-    intervals = statistic_intervals(defined, rows._replace(scores=values))
+    intervals = statistic_intervals(defined, rows.with_scores(values))
     return {name: _as_figure(interval) for name, interval in intervals.items()}
 
 
@@ -147,7 +145,7 @@ def _gain(before: Floats, after: Floats, rows: LabelledScores) -> Figure:
         new = agreement.balanced_accuracy(labels, decisions[:, 1], weights)
         return new - old
 
-    both = rows._replace(scores=np.column_stack([before, after]))
+    both = rows.with_scores(np.column_stack([before, after]))
     return _as_figure(statistic_intervals({"gain": gain}, both)["gain"])
 
 
@@ -157,9 +155,10 @@ def label_savings(rows: LabelledScores) -> LabelSavings:
     Four labels 0 0 1 1 in two strata (0 0) (1 1): errors 0 + 1/2, spread 4/4 + 1/2; (1/2) / (3/2) *
     3/2 = 1/2: 50.
     """
-    labels, scores, weights = rows.arrays()
-    strata = strata_by_score(scores, STRATA)
-    judged = (scores >= ONE_HALF).astype(np.float64)
+    labels = rows.labels
+    weights = rows.weights
+    strata = strata_by_score(rows.scores, STRATA)
+    judged = (rows.scores >= ONE_HALF).astype(np.float64)
     human = _within_strata(labels, strata, weights)
     judge = _within_strata(judged, strata, weights)
     variance = float((weights * judge**2).sum())
@@ -185,7 +184,7 @@ def _within_strata(values: Floats, strata: Indices, weights: Floats) -> Floats:
 
 
 def _remarks(rows: LabelledScores, auc: Figure, held_out: Mapping[str, Figure]) -> Iterator[str]:
-    labels = rows.arrays()[0]
+    labels = rows.labels
     for kind in (1, 0):
         count = int((labels == kind).sum())
         if count < FEW:

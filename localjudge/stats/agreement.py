@@ -9,7 +9,6 @@ rows does not matter.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,21 +35,26 @@ _MIN_STEP = 1e-10
 _OTHER_LABELS = "add rows with the other label"
 
 
-class LabelledScores(NamedTuple):
+class LabelledScores:
     """Human labels (n,) of 0 or 1, scores, weights (1 / inclusion probability) and clusters."""
 
-    labels: ArrayLike
-    scores: ArrayLike
-    weights: ArrayLike | None = None
-    clusters: ArrayLike | None = None
+    def __init__(
+        self,
+        labels: ArrayLike,
+        scores: ArrayLike,
+        weights: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
+    ) -> None:
+        self.labels: Floats = np.asarray(labels, dtype=np.float64)
+        self.scores: Floats = np.asarray(scores, dtype=np.float64)
+        self.weights: Floats = np.ones(self.labels.shape)
+        if weights is not None:
+            self.weights = np.asarray(weights, dtype=np.float64)
+        self.clusters = clusters
 
-    def arrays(self) -> tuple[Floats, Floats, Floats]:
-        labels = np.asarray(self.labels, dtype=np.float64)
-        scores = np.asarray(self.scores, dtype=np.float64)
-        weights = np.ones(labels.shape)
-        if self.weights is not None:
-            weights = np.asarray(self.weights, dtype=np.float64)
-        return labels, scores, weights
+    def with_scores(self, scores: ArrayLike) -> "LabelledScores":
+        """Return the same rows with other scores, (n,) or (n, k)."""
+        return LabelledScores(self.labels, scores, self.weights, self.clusters)
 
 
 Statistic = Callable[[Floats, Floats, Floats], Floats]
@@ -219,7 +223,9 @@ def statistic_intervals(
     infinite. Raises ValueError for no rows, unequal lengths or a wrong result shape, and the errors
     of the statistics.
     """
-    labels, scores, weights = rows.arrays()
+    labels = rows.labels
+    scores = rows.scores
+    weights = rows.weights
     is_flat = labels.ndim == 1 and len(labels) > 0
     if not is_flat or scores.shape[:1] != labels.shape or scores.ndim not in (1, 2):
         raise ValueError(f"labels and scores have shapes {labels.shape} and {scores.shape}")
@@ -255,14 +261,13 @@ def _resample(
 
     In `rows`, the clusters follow each other, with these sizes.
     """
-    labels, scores, row_weights = rows.arrays()
     cluster_of_row = np.repeat(np.arange(len(sizes)), sizes)
     blocks: dict[str, list[Floats]] = {name: [] for name in statistics}
     shapes = np.ones(len(sizes))
-    for draws in gamma_weights(shapes, _RESAMPLES, SEED, spread=len(labels)):
-        weights = np.take(draws, cluster_of_row, axis=-1) * row_weights
+    for draws in gamma_weights(shapes, _RESAMPLES, SEED, spread=len(rows.labels)):
+        weights = np.take(draws, cluster_of_row, axis=-1) * rows.weights
         for name, statistic in statistics.items():
-            numbers = statistic(labels, scores, weights)
+            numbers = statistic(rows.labels, rows.scores, weights)
             if np.shape(numbers) != weights.shape[:1]:
                 shape = np.shape(numbers)
                 raise ValueError(f"the statistic gave shape {shape} for weights {weights.shape}")
@@ -286,7 +291,10 @@ def _checked_rows(
     scores: ArrayLike,
     weights: ArrayLike | None,
 ) -> tuple[Floats, Floats, Floats]:
-    y_true, y_score, weight = LabelledScores(labels, scores, weights).arrays()
+    rows = LabelledScores(labels, scores, weights)
+    y_true = rows.labels
+    y_score = rows.scores
+    weight = rows.weights
     is_flat = y_true.ndim == 1 and len(y_true) > 0
     if not is_flat or not y_true.shape == y_score.shape == weight.shape[-1:]:
         shapes = f"{y_true.shape}, {y_score.shape}, {weight.shape}"

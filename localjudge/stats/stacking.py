@@ -70,7 +70,8 @@ def held_out(log_odds: Floats, rows: LabelledScores) -> Floats:
     `rows` has the labels, weights and clusters; its scores are not used. Raises DataError for a
     single cluster, or if the labels of some folds are equal.
     """
-    labels, _, row_weights = rows.arrays()
+    labels = rows.labels
+    row_weights = rows.weights
     probabilities = np.zeros(len(labels))
     for tested, others in cluster_folds([labels, *log_odds.T, row_weights], rows.clusters):
         weights, bias = fit(log_odds[others], labels[others], row_weights[others])
@@ -97,7 +98,7 @@ def loss_difference(rows: LabelledScores, one: Floats, other: Floats) -> Mean:
         values: Floats = loss - other_loss
         return values
 
-    pairs = rows._replace(scores=np.column_stack([one, other]))
+    pairs = rows.with_scores(np.column_stack([one, other]))
     return statistic_intervals({"difference": difference}, pairs)["difference"]
 
 
@@ -127,10 +128,9 @@ def best_threshold(rows: LabelledScores) -> float:
     Of equals it is the nearest to 0.5, then the lower. Raises DataError if all labels or all scores
     are equal.
     """
-    labels, scores, weights = rows.arrays()
-    distinct, numbers = np.unique(scores, return_inverse=True)
-    ones = np.bincount(numbers, weights * (labels == 1), len(distinct))
-    zeros = np.bincount(numbers, weights * (labels == 0), len(distinct))
+    distinct, numbers = np.unique(rows.scores, return_inverse=True)
+    ones = np.bincount(numbers, rows.weights * (rows.labels == 1), len(distinct))
+    zeros = np.bincount(numbers, rows.weights * (rows.labels == 0), len(distinct))
     if len(distinct) == 1 or not ones.any() or not zeros.any():
         problem = "no threshold can be chosen if all labels or all probabilities are equal"
         raise DataError(problem, hint="add rows with the other label")
@@ -151,7 +151,9 @@ def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]
     Raises DataError for a single cluster, and as `best_threshold` does. Source: M. Stone (1974),
     JRSS B 36, 111-147.
     """
-    labels, scores, weights = rows.arrays()
+    labels = rows.labels
+    scores = rows.scores
+    weights = rows.weights
     decisions = np.zeros(len(labels))
     thresholds = []
     for tested, others in cluster_folds([labels, scores, weights], rows.clusters):
