@@ -9,7 +9,6 @@ The arithmetic is in `localjudge.labels.judge_comparison`.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +169,7 @@ def _judge_texts(
             f"{file} has labelled texts, which belong to no metric",
             hint=f"omit {option_name('metrics')}",
         )
-    with closing(Source(file)) as source:
+    with Source(file) as source:
         sha256 = hash_content(source)
         texts, unlabelled = read_labelled_texts(source)
     run_settings = checked(settings)

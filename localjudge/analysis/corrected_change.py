@@ -12,7 +12,6 @@ the mean of a run. They are stored in the directory of both runs.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from localjudge.stats.corrected import (
     covering,
     prediction_powered,
 )
-from localjudge.stats.interval import CONFIDENCE, Mean
+from localjudge.stats.interval import CONFIDENCE, Z_CONFIDENCE, Mean
 from localjudge.stats.paired import paired_difference
 from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.words import call, numbered
@@ -348,7 +347,7 @@ def half_width_of_all_labels(frame: DifferenceFrame, units: JudgedUnits) -> floa
         values[of_system] = (labels * share + 0.5) / (labels + 1)
     variance = frame.variance_of_clusters(values)
     variance += float((frame.weights**2 * values * (1 - values)).sum())
-    return NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(variance)
+    return Z_CONFIDENCE * math.sqrt(variance)
 
 
 def _estimate_means(

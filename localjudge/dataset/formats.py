@@ -16,7 +16,6 @@ The content determines the format. The file extension decides if the content is 
 import io
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from itertools import islice
 from pathlib import PurePath
 from typing import IO, Any, Literal, TextIO
@@ -240,7 +239,7 @@ def preview_columns(files: Sequence[str]) -> dict[str, list[str]]:
     """
     columns: dict[str, list[str]] = {}
     for file in files:
-        with closing(Source(file)) as source:
+        with Source(file) as source:
             for row in islice(read(source, {}), _PREVIEWED):
                 if isinstance(row, RawRow):
                     for name, value in row.values.items():

@@ -150,7 +150,7 @@ def _surveyed(
         if _are_files(files):
             names = list(map(str, files))
             _check_file_names(names)
-            sources = [stack.enter_context(closing(Source(file))) for file in names]
+            sources = [stack.enter_context(Source(file)) for file in names]
         else:
             read_rows = read_in_memory(data, mapping, rows_path, name)
             tables.append(_Table(name, read_rows, mapping))

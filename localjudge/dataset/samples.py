@@ -91,8 +91,10 @@ class SampleTable:
         if position is None:
             position = self._size
         fields = {name: value for name, value in values.items() if value is not None}
+        bare = False
         for field in fields.keys() & CONTEXT_FIELDS:
             fields[field] = list(map(_without_empty_values, fields[field]))
+            bare = bare or any("text" not in context for context in fields[field])
         generated = "id" not in fields
         if generated:
             fields["id"] = f"row-{_hash_fields(fields).hex()[:_DIGITS]}"
@@ -101,7 +103,6 @@ class SampleTable:
             digest = _hash_fields(fields)
         else:
             digest = hashlib.sha256(content.encode()).digest()
-        bare = _has_context_without_text(fields)
         row = (content, extras_text(extras), digest, bare, str(place), generated)
         with _in_temporary_file():
             other_place = self._put_new(position, fields["id"], row, generated=generated)
@@ -335,13 +336,6 @@ def _jsonable_items(value: Any, levels: int) -> dict[str, Any] | list[Any]:
     if isinstance(value, list):
         return elements
     return sorted(elements, key=str)
-
-
-def _has_context_without_text(fields: Mapping[str, Any]) -> bool:
-    for field in CONTEXT_FIELDS:
-        if any("text" not in context for context in fields.get(field, ())):
-            return True
-    return False
 
 
 def _without_empty_values(context: Mapping[str, Any]) -> dict[str, Any]:

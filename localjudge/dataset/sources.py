@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TextIO, cast
+from typing import Any, BinaryIO, NamedTuple, Self, TextIO, cast
 
 from localjudge.dataset.encoding import (
     UTF_8,
@@ -101,7 +101,7 @@ class OpenSource(NamedTuple):
 
 
 class Source:
-    """A file named by its path, or standard input (`-`)."""
+    """A file named by its path, or standard input (`-`). Leaving its context deletes a copy."""
 
     def __init__(self, name: str) -> None:
         self.name = shown_name(name)
@@ -154,7 +154,10 @@ class Source:
                 digest.update(block)
         return digest.hexdigest()
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._copy is not None:
             self._copy.close()
 
@@ -215,7 +218,7 @@ def check_expansion(name: str, packed: int, unpacked: int, line: int = 0) -> Non
 
 
 def _copy(stream: BinaryIO) -> "tempfile.SpooledTemporaryFile[bytes]":
-    copy = tempfile.SpooledTemporaryFile(max_size=8 * 2**20)  # noqa: SIM115 - `Source.close` closes it
+    copy = tempfile.SpooledTemporaryFile(max_size=8 * 2**20)  # noqa: SIM115 - `Source.__exit__` closes it
     shutil.copyfileobj(stream, copy)
     return copy
 

@@ -30,7 +30,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
@@ -218,7 +217,7 @@ def read_sheet(path: str | Path) -> tuple[list[SheetLabel], list[str]]:
         raise DataError(
             f"{name} is not a regular file", hint="name a file, or - for standard input"
         )
-    with closing(Source(str(path))) as source:
+    with Source(str(path)) as source:
         rows = list(read(source, {}, sheet=_NEEDED))
     columns: set[str] = set()
     for row in rows:

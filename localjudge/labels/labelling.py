@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -42,7 +41,7 @@ from localjudge.run_directory.label_rows import (
     stored_labels,
 )
 from localjudge.stats.corrected import MIN_CLUSTERS, drawing_sizes
-from localjudge.stats.interval import CONFIDENCE, two_sided_quantile
+from localjudge.stats.interval import CONFIDENCE, Z_CONFIDENCE, Z_POWER, two_sided_quantile
 from localjudge.stats.repeated_looks import MIN_PLANNED_LABELS, look_at
 from localjudge.types import Label
 from localjudge.words import numbered, option, option_name
@@ -50,7 +49,6 @@ from localjudge.words import numbered, option, option_name
 DEFAULT_COUNT = 50
 PLAIN_DRAWING = DrawingOptions()
 NO_DISPUTE = "no disputed statement remains to be settled"
-_POWER = 0.8
 _DIFFERENCES = (0.05, 0.1)
 """Differences of two means for which the number of labels is told."""
 
@@ -330,8 +328,7 @@ def _detectable(frame: DifferenceFrame, labels: int) -> float:
     variance += float((weights**2 * p * (1 - p) / chances).sum())
     if labels < len(units):
         variance += float((weights**2 / chances).sum()) / labels
-    normal = NormalDist()
-    return math.sqrt(variance) * (normal.inv_cdf((1 + CONFIDENCE) / 2) + normal.inv_cdf(_POWER))
+    return math.sqrt(variance) * (Z_CONFIDENCE + Z_POWER)
 
 
 def _describe_statements(frame: DifferenceFrame) -> str:

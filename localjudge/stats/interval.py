@@ -31,6 +31,11 @@ Counts = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 CONFIDENCE = 0.95
+Z_CONFIDENCE = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+"""Half width of an interval in standard errors, for many values."""
+POWER = 0.8
+"""Share of cases in which a difference is to be detected."""
+Z_POWER = NormalDist().inv_cdf(POWER)
 _TAIL = (1 - CONFIDENCE) / 2
 SEED = 0
 RESAMPLES = 10_000

@@ -24,6 +24,8 @@ from numpy.typing import ArrayLike
 
 from localjudge.stats.interval import (
     CONFIDENCE,
+    Z_CONFIDENCE,
+    Z_POWER,
     Draws,
     Floats,
     Mean,
@@ -40,7 +42,6 @@ _ON_THRESHOLD = 1e-9
 _TIE = 1e-9  # scores never change by less
 _TIE_DIGITS = 9
 _GUARD_DECAY = 4.0
-_POWER = 0.8
 
 Comparison = Literal[">=", ">", "<=", "<"]
 GateOutcome = Literal["pass", "fail", "undecided"]
@@ -170,8 +171,7 @@ def smallest_detectable_difference(interval: Mean) -> float:
     Source: J. Cohen (1988), Statistical Power Analysis for the Behavioral Sciences, chapter 2.
     """
     half_width = max(_half_width(interval, below=False), _half_width(interval, below=True))
-    normal = NormalDist()
-    return half_width * (1 + normal.inv_cdf(_POWER) / normal.inv_cdf((1 + CONFIDENCE) / 2))
+    return half_width * (1 + Z_POWER / Z_CONFIDENCE)
 
 
 def _differences(before: ArrayLike, after: ArrayLike) -> Floats:

@@ -22,7 +22,6 @@ probabilities, or the values halfway between them and its labels, in place of it
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,7 +121,7 @@ def made_up_pool(sensitivity: float, specificity: float, seed: int = 0) -> Pool:
 
 def recorded_pool(labels: Path, run: Path) -> Pool:
     """Return the verdicts of a run of `localjudge calibrate LABELS --judge ...`, with labels."""
-    with closing(Source(str(labels))) as source:
+    with Source(str(labels)) as source:
         texts, _ = read_labelled_texts(source)
     human = {str(text.columns["id"]): text.labels[0] for text in texts}
     with (run / "verdicts.jsonl").open(encoding="utf-8") as file:

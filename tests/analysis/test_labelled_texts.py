@@ -1,6 +1,5 @@
 import csv
 import json
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ PASSAGE: dict[str, Any] = {
 
 
 def read_file(file: Path) -> tuple[list[Any], int]:
-    with closing(Source(str(file))) as source:
+    with Source(str(file)) as source:
         return read_labelled_texts(source)
 
 
