@@ -29,7 +29,7 @@ from localjudge.labels.corrected_mean import (
     labels_in_words,
     labels_waiting,
 )
-from localjudge.labels.labelled_units import LabelCounts, are_too_many
+from localjudge.labels.matched_labels import LabelCounts, are_too_many
 from localjudge.metrics import catalog
 from localjudge.run_directory.differences import Difference, judges_differ, only_rounds
 from localjudge.stats.interval import Mean, NoMean

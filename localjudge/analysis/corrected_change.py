@@ -19,12 +19,8 @@ import numpy as np
 from localjudge.analysis.comparison import CorrectedDifference
 from localjudge.analysis.pairing import Clusters
 from localjudge.labels.corrected_mean import find_obstacle
-from localjudge.labels.labelled_units import (
-    LabelledUnits,
-    count_labels,
-    label_units,
-)
-from localjudge.labels.matched_labels import MatchedLabels
+from localjudge.labels.drawing import LabelledUnits, label_units
+from localjudge.labels.matched_labels import MatchedLabels, count_labels
 from localjudge.labels.units import DifferenceFrame, UnitFrame
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
@@ -288,9 +284,7 @@ def correct_jointly(
     obstacle = find_obstacle([matched], [frame], keys)
     if obstacle:
         return corrected.model_copy(update=obstacle)
-    drawings = []
-    for drawing in matched.drawings[frame.metric]:
-        drawings.append([drawn for drawn in drawing if drawn.key in frame.by_key])
+    drawings = matched.drawings[frame.metric]
     people = []
     for human in decisions.by_annotator(keys).values():
         people.append(label_units(frame, human, drawings, matched.planned))

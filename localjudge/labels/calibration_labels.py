@@ -23,10 +23,10 @@ from localjudge.dataset.rows import Problem, Problems, RawRow, Report, check_tex
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
+from localjudge.labels.drawing import sampling_weights
 from localjudge.labels.judge_comparison import JudgeAnswers, LabelledQuestion
 from localjudge.labels.label_sheet import LABEL_FORM, parse_label
 from localjudge.labels.label_source import check_labels_allowed
-from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.labels.units import (

@@ -17,17 +17,16 @@ from typing import Annotated, Any
 from pydantic import PlainSerializer
 
 from localjudge.labels.decisions import labelling_minutes
+from localjudge.labels.drawing import LabelledUnits, label_units
 from localjudge.labels.judge_figures import FEW
-from localjudge.labels.labelled_units import (
+from localjudge.labels.matched_labels import (
     EvidenceUse,
     LabelCounts,
-    LabelledUnits,
+    MatchedLabels,
     are_too_many,
     count_evidence_use,
     count_labels,
-    label_units,
 )
-from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.stats.corrected import (

@@ -2,6 +2,16 @@
 
 A label stores the name of its drawing and the frame, which is the hash of the statements that were
 drawn from. Only a drawing from the statements of a run can correct its means.
+
+The labels of a metric are counted beside the judge's verdicts on the same statements:
+
+    statement   human   judge            19 labelled statements
+    a             0       1              annotators support 0, the judge supports 19
+    b             0       1              McNemar's exact test: 2 * 0.5^19 = 0.000004
+    ...
+
+Evidence that leads the eye can also mislead it. So labels given with the evidence open are compared
+with the verdicts apart from the others.
 """
 
 from collections import Counter, defaultdict
@@ -13,6 +23,7 @@ from pathlib import Path
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import Drawing, DrawingName, draw_again, drawn_metrics
 from localjudge.labels.units import UnitFrame, statement_keys, unit_frames
+from localjudge.metrics import catalog
 from localjudge.run_directory.label_rows import (
     DRAWING_KEYS,
     LabelRow,
@@ -20,6 +31,13 @@ from localjudge.run_directory.label_rows import (
     stored_labels,
 )
 from localjudge.run_directory.run_record import RunRecord, cached_by_run
+from localjudge.stats.agreement import mcnemar_test
+from localjudge.types import Record
+from localjudge.words import numbered, three_digits
+
+SIGNIFICANT = 0.01
+"""Below this p-value the labels contradict the judge."""
+SMALLEST_SHOWN = 0.001
 
 _NameAndFrame = tuple[str, str]
 
@@ -206,3 +224,165 @@ def carry_over(drawing: Drawing, draw_index: int, decisions: Decisions) -> list[
             of_drawing = {name: getattr(statement, name) for name in DRAWING_KEYS}
             rows.append(label.model_copy(update=of_drawing))
     return rows
+
+
+class LabelCounts(Record):
+    """Labelled statements of a metric, and how many of them count for it: by a label of 1, or of 0.
+
+    `supported` statements count by their labels, `supported_by_judge` by the verdicts. Annotators
+    differ on `disputed` ones, which count by no label; `undisputed_by_judge` and McNemar's
+    `p_value` leave them out. `of` is the number of all statements of the metric. `is_share`: the
+    metric's score is the share of the statements that count.
+    """
+
+    metric: str
+    is_share: bool
+    labelled: int
+    of: int
+    supported: int
+    supported_by_judge: int
+    undisputed_by_judge: int
+    disputed: int
+    p_value: float
+
+    @property
+    def is_contradiction(self) -> bool:
+        return self.p_value < SIGNIFICANT
+
+    @property
+    def undisputed(self) -> int:
+        return self.labelled - self.disputed
+
+    @property
+    def in_words(self) -> str:
+        """`0 of 19 labelled statements are supported by the documents, annotators differ on 2`."""
+        if not self.undisputed:
+            return f"annotators differ on every labelled statement ({self.disputed:,})"
+        template = labelled_template(self.metric)
+        if template is None or not self.is_share:
+            template = "{supported} of {n} labelled statements have the label 1"
+        words = template.format(supported=f"{self.supported:,}", n=f"{self.labelled:,}")
+        if self.disputed:
+            words += f", annotators differ on {self.disputed:,}"
+        return words
+
+    @property
+    def contradiction(self) -> str | None:
+        """`the labels contradict the judge: 0 of 19 labelled statements are ..., ... says 19`.
+
+        With disputes: `..., annotators differ on 2, of the other 17 the judge says 17`.
+        """
+        if not self.is_contradiction:
+            return None
+        p_value = f"p = {three_digits(self.p_value)}"
+        if self.p_value < SMALLEST_SHOWN:
+            p_value = f"p < {SMALLEST_SHOWN:g}"
+        judge = f"the judge says {self.undisputed_by_judge:,} ({p_value})"
+        if self.disputed:
+            judge = f"of the other {self.undisputed:,} {judge}"
+        return f"the labels contradict the judge: {self.in_words}, {judge}"
+
+
+def labelled_template(metric: str) -> str | None:
+    """Return the sentence about the labels of a metric, None for one that is no share.
+
+    For example: `{supported} of {n} labelled statements are supported by the documents`.
+    """
+    headline = catalog.about(metric).headline
+    _, _, rest = headline.partition("{} of the ")
+    noun, _, predicate = rest.partition(" ")
+    if not predicate:
+        return None
+    if noun == "sentences":
+        noun = "statements"
+    return f"{{supported}} of {{n}} labelled {noun} {predicate}"
+
+
+def are_too_many(passed_over: int, counts: LabelCounts | None) -> bool:
+    """Return whether more than a tenth of the drawn statements have no label."""
+    if counts is None:
+        return passed_over > 0
+    return 10 * passed_over > counts.labelled + passed_over
+
+
+def count_labels(frame: UnitFrame, human: Mapping[str, float]) -> LabelCounts | None:
+    """Count the labels of a metric's statements, or return None if none has one.
+
+    `human` is the label by key, between 0 and 1 if annotators differ.
+    """
+    keys = frame.by_key.keys() & human.keys()
+    if not keys:
+        return None
+    supporting_label = 1.0
+    if frame.share_of == "zeros":
+        supporting_label = 0.0
+    supported_by_judge = 0
+    # Undisputed statements, by whether annotators support them, and whether the judge does.
+    pairs: Counter[tuple[bool, bool]] = Counter()
+    for key in keys:
+        first_unit = frame.by_key[key][0]
+        by_judge = bool(frame.judged[first_unit] == supporting_label)
+        supported_by_judge += by_judge
+        label = human[key]
+        if label in (0.0, 1.0):
+            pairs[label == supporting_label, by_judge] += 1
+    return LabelCounts(
+        metric=frame.metric,
+        is_share=frame.share_of is not None,
+        labelled=len(keys),
+        of=len(frame.by_key),
+        supported=pairs[True, True] + pairs[True, False],
+        supported_by_judge=supported_by_judge,
+        undisputed_by_judge=pairs[True, True] + pairs[False, True],
+        disputed=len(keys) - pairs.total(),
+        p_value=mcnemar_test(pairs[False, True], pairs[True, False]),
+    )
+
+
+class EvidenceUse(Record):
+    """Labels of a metric's statements by whether the evidence was open, and the judge's agreement.
+
+    Of the labels with open evidence, `shown` were made with `--show-evidence`.
+    """
+
+    open: int
+    open_agreeing: int
+    shown: int
+    closed: int
+    closed_agreeing: int
+
+    @property
+    def in_words(self) -> str:
+        """`closest sentences open for 12 of 50 labels: the judge agrees with 11 of them ...`."""
+        labels = self.open + self.closed
+        counted = f"closest sentences open for {self.open:,} of {numbered(labels, 'label')}"
+        if self.shown:
+            counted += f" (shown at once for {self.shown:,})"
+        agreement = f"the judge agrees with {self.open_agreeing:,} of them"
+        if self.closed:
+            agreement += f", and with {self.closed_agreeing:,} of the other {self.closed:,}"
+        return f"{counted}: {agreement}"
+
+
+def count_evidence_use(
+    labelled: Collection[str], frame: UnitFrame, decisions: Decisions
+) -> EvidenceUse | None:
+    """Count the labels of these statements of a metric, or return None if none used the evidence.
+
+    A label of each annotator counts, and so does one of each adjudicator.
+    """
+    latest: dict[tuple[str, str, bool], LabelRow] = {}
+    for row in decisions.rows:
+        if row.key in labelled:
+            latest[row.role] = row
+    labels = [row for row in latest.values() if row.human in (0, 1)]
+    if not any(row.evidence_seen for row in labels):
+        return None
+    counts = dict.fromkeys(EvidenceUse.model_fields, 0)
+    for row in labels:
+        kind = "open" if row.evidence_seen else "closed"
+        counts[kind] += 1
+        counts["shown"] += row.evidence_seen == "shown"
+        judged = frame.judged[frame.by_key[row.key][0]]
+        counts[f"{kind}_agreeing"] += bool(judged == row.human)
+    return EvidenceUse(**counts)

@@ -26,7 +26,7 @@ from localjudge.analysis.gates import GateDecision, parse_gate
 from localjudge.judging.verify_files import Alteration
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.decisions import Agreement
-from localjudge.labels.labelled_units import (
+from localjudge.labels.matched_labels import (
     SMALLEST_SHOWN,
     EvidenceUse,
     LabelCounts,

@@ -9,7 +9,7 @@ import pytest
 from command_line import gate_file, printed, printed_lines
 
 from localjudge import Run
-from localjudge.labels.labelled_units import LabelCounts
+from localjudge.labels.matched_labels import LabelCounts
 from localjudge.stats.agreement import mcnemar_test
 from localjudge.stats.interval import clopper_pearson, mean_interval
 from tests.analysis.conftest import corrected, expect, label, labels_of

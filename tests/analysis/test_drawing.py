@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from localjudge import Criterion, InputError, Run
 from localjudge.labels.corrected_mean import quote_mean
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import draw_again, draw_statements
+from localjudge.labels.drawing import draw_again, draw_statements, sampling_weights
 from localjudge.labels.label_source import LabelSource
-from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.units import unit_frames
 from localjudge.metrics import catalog

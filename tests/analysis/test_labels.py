@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from localjudge import Criterion, DataError, InputError, Run, ScriptedEngine
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import DrawingOptions, draw_statements
+from localjudge.labels.drawing import DrawingOptions, draw_statements, sampling_weights
 from localjudge.labels.label_source import LabelSource
-from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.units import unit_frames

@@ -13,8 +13,7 @@ from human_labels import draw, fill_sheet
 
 from localjudge import DataError, Run
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import draw_statements
-from localjudge.labels.labelled_units import label_units
+from localjudge.labels.drawing import draw_statements, label_units
 from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.units import unit_frames
 from localjudge.run_directory.label_rows import append_labels, stored_labels

@@ -11,7 +11,7 @@ from jinja2 import Environment, nodes
 
 import localjudge
 from localjudge.judging.verify_files import Reason
-from localjudge.labels.labelled_units import LabelCounts
+from localjudge.labels.matched_labels import LabelCounts
 from localjudge.metrics import catalog
 from localjudge.model_registry import registered
 from localjudge.report.messages import Messages, describe_examination, translate_labels
