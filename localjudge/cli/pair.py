@@ -184,7 +184,7 @@ def _sample_tables(
         sample = find_sample(run, name)
         tables.append(Table(titles=[f"{letter}: {excerpt(path.name)}"]))
         for metric in metrics or (None,):
-            tables += sample_view(run, sample.id, metric=metric)
+            tables += sample_view(run, sample, metric=metric)
     return tables
 
 

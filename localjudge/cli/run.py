@@ -155,7 +155,8 @@ def _values(run: RunRecord, result: Check, report: Path | None) -> dict[str, Any
 def _views(run: RunRecord, result: Check, report: Path | None, *, is_demo: bool) -> list[Table]:
     views: list[Table] = []
     if is_demo:
-        views += verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC)
+        scores = [score for score in run.iter_scores() if score.metric == _DEMO_METRIC]
+        views += verdicts_view(scores, run.iter_verdicts())
     views.append(summary_view(run, labels=result.labels, advice=cli.names_next_step()))
     return [*views, *gate_views(result, report)]
 

@@ -201,9 +201,9 @@ def _show_sample(
         return
     tables: list[Table] = []
     if metrics is None:
-        tables += sample_view(run, sample.id, details=details)
+        tables += sample_view(run, sample, details=details)
     for metric in metrics or ():
-        tables += sample_view(run, sample.id, metric=metric, details=details)
+        tables += sample_view(run, sample, metric=metric, details=details)
     if options["prompts"]:
         for metric in metrics or run:
             tables += prompts_view(run, sample.id, metric)

@@ -22,18 +22,18 @@ _ANSWER_KEYS = {"1": "yes", "0": "no", "?": "cannot tell"}
 _OTHER_KEYS = {"s": "skip", "u": "undo", "q": "quit"}
 
 
-def label_remarks(labels: RunLabels, metric: str | None) -> list[str]:
+def label_remarks(labels: RunLabels) -> list[str]:
     """Return why means are not corrected by their labels, the agreement, and warnings."""
     lines: list[str] = []
     for name, mean in labels.corrected.items():
-        if metric in (None, name) and mean.ci95 is None and mean.counts:
+        if mean.ci95 is None and mean.counts:
             labelled = numbered(mean.counts.labelled, "label")
             missing = _missing_labels(mean)
             lines.append(f"{name}: not corrected by {labelled}: {missing}; {mean.counts.in_words}")
         waiting = labels_waiting(mean.labels, mean.labelled, mean.next_look)
-        if metric in (None, name) and mean.ci95 and waiting:
+        if mean.ci95 and waiting:
             lines.append(f"{name}: {waiting}")
-        if metric in (None, name) and mean.evidence_use:
+        if mean.evidence_use:
             lines.append(f"{name}: {mean.evidence_use.in_words}")
     if labels.agreement:
         pairs = [pair.line for pair in labels.agreement.pairs]
@@ -49,11 +49,10 @@ def _missing_labels(mean: CorrectedMean) -> str:
     return f"{numbered(mean.needed, 'more label')} needed, about {minutes}"
 
 
-def label_lines(labels: RunLabels, metric: str | None) -> Iterator[str]:
+def label_lines(labels: RunLabels) -> Iterator[str]:
     """Yield a line on the labels of each mean, then annotators and agreement."""
     for name, mean in labels.corrected.items():
-        if metric in (None, name):
-            yield f"{name}: {'; '.join(_mean_parts(mean))}"
+        yield f"{name}: {'; '.join(_mean_parts(mean))}"
     statements = numbered(labels.statements, "statement")
     annotators = numbered(len(labels.annotators), "annotator")
     yield f"{statements} labelled by {annotators}, {labels.last[:10]}"

@@ -101,14 +101,14 @@ def overview(
         "ended": _ended(run),
         "how_to_label": instead_of_labels,
         "skipped": run.summary.skipped_rows,
-        "about_contexts": list(context_remarks(run)),
+        "about_contexts": list(context_remarks(run, run.summary.metrics)),
         "judge": judge,
         "caution": "; ".join(filter(None, cautions)),
         "claims": _claims(checked.comparison, run),
         "finding": select_findings(metrics),
         "metrics": list_metrics(run, metrics, list(dict.fromkeys([*gates, *aims]))),
-        "with_expected": checked.labels is None and has_expected(run),
-        "reasons": reason_lines(run, name=run_name),
+        "with_expected": checked.labels is None and has_expected(run.summary.metrics),
+        "reasons": reason_lines(run, run.summary.metrics, name=run_name),
         "run_name": run_name,
         "gates": list(_gate_rows(checked.decisions)),
         "comparison": checked.comparison and _comparison(checked.comparison, run),
@@ -328,7 +328,7 @@ def _facts(run: RunRecord, comparison: RunComparison | None) -> Iterator[tuple[s
     if summary.thresholds:
         threshold += ", except for metrics with a calibration"
     yield "Threshold", threshold
-    for line in calibration_lines(run):
+    for line in calibration_lines(run, summary.metrics):
         yield "Calibration", line
     for line in reading_lines(run):
         yield "Read by", line

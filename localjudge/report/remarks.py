@@ -1,7 +1,7 @@
 """Lines below the tables of a run: what limits its means, its judge, and details."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from localjudge import model_registry
@@ -40,25 +40,30 @@ _SMALL_JUDGES = {_COMPARES_WORDS, "reader"}
 _WITHOUT_CLAIM = re.compile(rf"(?P<sentences>\d+) {WITHOUT_CLAIM}")
 
 
-def remarks(run: RunRecord, metric: str | None) -> Iterator[str]:
-    """Yield what limits the means of a run or of one metric.
+Shown = Mapping[str, MetricSummary]
+"""The metrics that a view shows: all of a run, or one."""
+
+
+def remarks(run: RunRecord, shown: Shown) -> Iterator[str]:
+    """Yield what limits the means of a run.
 
     Unscored samples come first, then answers from elsewhere, and doubts about the judge.
     """
     withheld = run.summary.failed_beyond(run.max_failed)
-    for name, summary in select_metrics(run, metric).items():
+    for name, summary in shown.items():
         for remark in metric_remarks(summary, withheld=name in withheld):
             yield f"{name}: {remark}"
         if name == _OF_ANSWERS:
             yield from _answer_remarks(run)
-    yield from context_remarks(run, metric)
-    yield from _claim_remarks(run, metric)
-    yield from _bare_answer_remarks(run, metric)
+    yield from context_remarks(run, shown)
+    if "faithfulness" in shown:
+        yield from _claim_remarks(run)
+        yield from _bare_answer_remarks(run)
     yield from _data_remarks(run)
     for origin in run.origins:
         if origin.is_notable:
             yield str(origin)
-    verdicts = select_verdicts(run, metric)
+    verdicts = select_verdicts(run, shown)
     is_jury = verdicts.divided is not None  # its probabilities are near one half by construction
     near = verdicts.near_threshold
     if near is not None and near >= _MAX_NEAR and not is_jury:
@@ -72,7 +77,7 @@ def remarks(run: RunRecord, metric: str | None) -> Iterator[str]:
         yield (
             f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context "
             "together with their texts, and were judged in windows: the highest window decides, "
-            f"so many windows mean more false verdicts of 1; {_advise_on_windows(run, metric)}"
+            f"so many windows mean more false verdicts of 1; {_advise_on_windows(run, shown)}"
         )
 
 
@@ -93,14 +98,14 @@ def _answer_remarks(run: RunRecord) -> Iterator[str]:
         )
 
 
-def context_remarks(run: RunRecord, metric: str | None = None) -> Iterator[str]:
+def context_remarks(run: RunRecord, shown: Shown) -> Iterator[str]:
     """Yield how many samples have contexts without any text, which support nothing.
 
     Ids without texts and missing contexts have no score, for a reason that is shown.
     """
     metrics = run.installed_metrics
     fields: set[str] = set()
-    for name in select_metrics(run, metric).keys() & metrics.keys():
+    for name in shown.keys() & metrics.keys():
         fields |= catalog.fields_read_as_text(metrics[name])
     if "retrieved_contexts" not in fields:
         return
@@ -122,10 +127,8 @@ def context_remarks(run: RunRecord, metric: str | None = None) -> Iterator[str]:
     yield f"{without:,} of {counted} have no context text: {advice}"
 
 
-def _claim_remarks(run: RunRecord, metric: str | None) -> Iterator[str]:
+def _claim_remarks(run: RunRecord) -> Iterator[str]:
     """Yield how many sentences of responses claim nothing, and are in no share."""
-    if "faithfulness" not in select_metrics(run, metric):
-        return
     sentences = 0
     samples = 0
     for row in run.iter_scores():
@@ -138,10 +141,8 @@ def _claim_remarks(run: RunRecord, metric: str | None) -> Iterator[str]:
         yield f"faithfulness: {counted} not counted, in {numbered(samples, 'sample')}"
 
 
-def _bare_answer_remarks(run: RunRecord, metric: str | None) -> Iterator[str]:
+def _bare_answer_remarks(run: RunRecord) -> Iterator[str]:
     """Yield how many statements are yes or no, if only small judges answered them."""
-    if "faithfulness" not in select_metrics(run, metric):
-        return
     if not run.manifest.judge.profiles("faithfulness") <= _SMALL_JUDGES:
         return
     bare = 0
@@ -170,7 +171,7 @@ def _data_remarks(run: RunRecord) -> Iterator[str]:
         yield f"part of the data: {run.part}"
 
 
-def _advise_on_windows(run: RunRecord, metric: str | None) -> str:
+def _advise_on_windows(run: RunRecord, shown: Shown) -> str:
     """Return how to avoid windows: by a new run, or by a larger context of this or another judge.
 
     Packaged judges read the nearest sentences, but read windows in earlier versions.
@@ -178,7 +179,7 @@ def _advise_on_windows(run: RunRecord, metric: str | None) -> str:
     larger = f"a larger {option_name('n_ctx')} avoids windows"
     windowed: set[UnitKind] = set()
     for row in run.iter_verdicts():
-        if row.window is not None and metric in (None, row.metric):
+        if row.window is not None and row.metric in shown:
             windowed.add(row.unit)
     sizes: list[int] = []
     for judge in run.manifest.judge.judges:
@@ -224,14 +225,14 @@ def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
 
 
 def reason_lines(
-    run: RunRecord, metric: str | None = None, *, texts: bool = True, name: str | None = None
+    run: RunRecord, shown: Shown, *, texts: bool = True, name: str | None = None
 ) -> list[str]:
     """Return the most frequent reasons for missing scores, with advice.
 
     Without `texts`, lists only built-in reasons, because others may contain a text. Commands call
     the run by its directory or by this `name`.
     """
-    groups = missing_scores(run, select_metrics(run, metric))
+    groups = missing_scores(run, shown)
     if not texts:
         groups = [
             group
@@ -266,9 +267,7 @@ def judge_lines(run: RunRecord) -> list[str]:
     return [", ".join(parts)]
 
 
-def detail_lines(
-    run: RunRecord, labels: RunLabels | None, metric: str | None = None
-) -> Iterator[str]:
+def detail_lines(run: RunRecord, labels: RunLabels | None, shown: Shown) -> Iterator[str]:
     """Yield the details of a run.
 
     These are the labels of each mean, origins of answers, calibrations, the judge, what it has
@@ -276,7 +275,7 @@ def detail_lines(
     """
     stopped_by_scores = run.sampling.optional_stopping
     if labels is not None:
-        yield from label_lines(labels, metric)
+        yield from label_lines(labels)
     elif stopped_by_scores and run.so_far is None:
         reason = "labels cannot correct this run, because its size depends on its scores"
         yield f"{reason}: {how_to_label(run)}"
@@ -285,13 +284,13 @@ def detail_lines(
     for origin in run.origins:
         if not origin.is_notable:
             yield str(origin)
-    for line in calibration_lines(run, metric):
+    for line in calibration_lines(run, shown):
         yield f"calibration {line}"
     if str(run.judge) != run.judge.in_brief:
         yield f"judge {run.judge}"
     for line in reading_lines(run):
         yield f"read by {line}"
-    yield decidedness_line(select_verdicts(run, metric))
+    yield decidedness_line(select_verdicts(run, shown))
     yield f"signature {run.summary.signature}"
     yield f"run {run.directory}"
 
@@ -312,9 +311,9 @@ def reading_lines(run: RunRecord) -> Iterator[str]:
             yield f"{name}: all texts, in windows if they were too long for its context"
 
 
-def calibration_lines(run: RunRecord, metric: str | None = None) -> Iterator[str]:
-    """Yield the threshold of each calibration of the run, or of one metric, and how good it is."""
-    names = [name for name in run.summary.thresholds if metric in (None, name)]
+def calibration_lines(run: RunRecord, shown: Shown) -> Iterator[str]:
+    """Yield the threshold of each calibration, and how good it is."""
+    names = [name for name in run.summary.thresholds if name in shown]
     for calibration in run.manifest.environment.settings.calibration:
         decided = [name for name in names if get_question(name) == calibration.question]
         if not decided:
@@ -344,25 +343,24 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
     return line
 
 
-def select_verdicts(run: RunRecord, metric: str | None) -> VerdictSummary:
+def select_verdicts(run: RunRecord, shown: Shown) -> VerdictSummary:
     """Return how clear the verdicts of a run are, or of one metric."""
-    if metric is None:
+    if len(shown) != 1:
         return run.summary.verdicts
+    metric = next(iter(shown))
     rows = (row for row in run.iter_verdicts() if row.metric == metric)
     if metric in run.manifest.rubrics:
         return verdict_summary(rows, None)
     return verdict_summary(rows, run.manifest.judge.rule.threshold_of(metric))
 
 
-def has_expected(run: RunRecord, metric: str | None = None) -> bool:
+def has_expected(shown: Shown) -> bool:
     """Return whether a mean of expected scores differs from the mean."""
-    for summary in select_metrics(run, metric).values():
-        if number(summary.expected) != number(summary.mean):
-            return True
-    return False
+    summaries = shown.values()
+    return any(number(summary.expected) != number(summary.mean) for summary in summaries)
 
 
-def select_metrics(run: RunRecord, metric: str | None) -> dict[str, MetricSummary]:
+def select_metrics(run: RunRecord, metric: str | None) -> Shown:
     """Return all metrics of a run, or one."""
     if metric is None:
         return run.summary.metrics

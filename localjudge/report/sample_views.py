@@ -45,13 +45,9 @@ _Cells = Sequence[str | Text]
 
 
 def sample_view(
-    run: RunRecord, name: str, *, metric: str | None = None, details: bool = False
+    run: RunRecord, sample: Sample, *, metric: str | None = None, details: bool = False
 ) -> list[Table]:
-    """Return texts, scores and units of a sample, with `details` also what a judge has read.
-
-    Raises InputError for an unknown sample.
-    """
-    sample = find_sample(run, name)
+    """Return texts, scores and units of a sample, with `details` also what a judge has read."""
     rows = [(Text(field, style="dim"), text) for field, text in _texts(sample)]
     scores, judged_units = read_sample_rows(run, sample.id)
     verdicts: list[VerdictRow] = []
@@ -66,7 +62,8 @@ def sample_view(
     read: dict[VerdictId, str] = {}
     if details:
         read = texts_read(run, sample, verdicts)
-    judged = verdicts_view(scores, verdicts, metric, read)
+    shown_scores = [score for score in scores if metric in (None, score.metric)]
+    judged = verdicts_view(shown_scores, verdicts, read)
     return [texts, *judged, Table(notes=[f"judge {run.judge}"])]
 
 
@@ -90,10 +87,9 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
 def verdicts_view(
     scores: Iterable[ScoreRow],
     verdicts: Iterable[VerdictRow],
-    metric: str | None = None,
     read: Mapping[VerdictId, str] = MappingProxyType({}),
 ) -> list[Table]:
-    """Return the scores, or the ones of a metric, each above its units and what was `read`.
+    """Return the scores, each above its units and what was `read`.
 
     Omits the probabilities of judges that agree.
     """
@@ -105,8 +101,6 @@ def verdicts_view(
         units.setdefault((verdict.sample_id, verdict.metric), []).append(shown)
     tables: list[Table] = []
     for score in scores:
-        if metric not in (None, score.metric):
-            continue
         titles = [f"{score.sample_id}: {score.metric} {describe_score(score)}"]
         rows = units.get((score.sample_id, score.metric), [])
         for cells in _tabulate(rows, read):

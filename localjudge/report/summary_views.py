@@ -87,34 +87,38 @@ def summary_view(
     labels, calibrations, origins, clear verdicts, signature and directory. Without `texts` it has
     no text, sample id or name of an annotator.
     """
+    shown = select_metrics(run, metric)
     labels = labels or read_run_labels(run)
     if labels and not texts:
         labels = labels.without_names
+    labels_shown = labels
     headings = ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
-    longest = max(map(len, select_metrics(run, metric)), default=0)
-    with_expected = labels is None and longest <= _LONGEST_NAME and has_expected(run, metric)
+    longest = max(map(len, shown), default=0)
+    with_expected = labels is None and longest <= _LONGEST_NAME and has_expected(shown)
     notes: list[str] = []
     titles: list[str] = []
     if labels:
         headings.insert(_LABELS_COLUMN, "labels")
-        notes += label_remarks(labels, metric)
+        corrected = {name: mean for name, mean in labels.corrected.items() if name in shown}
+        labels_shown = labels.model_copy(update={"corrected": corrected})
+        notes += label_remarks(labels_shown)
         if labels.are_of_baseline:
             read = call("label", str(run.directory), read="BASELINE")
             notes.append(f"the labels are those of the baseline; to keep them here: {read}")
-        titles = contradictions(labels, metric)
+        titles = contradictions(labels_shown)
     if with_expected:
         headings.insert(_LABELS_COLUMN, "expected")
     rows: list[tuple[str, ...]] = []
     for quote in quote_metrics(run, labels):
-        if metric in (None, quote.name):
+        if quote.name in shown:
             rows += _mean_rows(quote, with_labels=labels is not None, with_expected=with_expected)
-    notes += reason_lines(run, metric, texts=texts)
-    notes += remarks(run, metric)
+    notes += reason_lines(run, shown, texts=texts)
+    notes += remarks(run, shown)
     notes += judge_lines(run)
     if advice:
         notes.append(f"next: {next_step(run, labels)}")
     if details:
-        notes += detail_lines(run, labels, metric)
+        notes += detail_lines(run, labels_shown, shown)
     return Table(headings, rows, notes, titles=titles)
 
 
@@ -144,11 +148,11 @@ def _mean_rows(
         yield f"  {name}", *interval_cells(other.mean), labels, *blanks
 
 
-def contradictions(labels: RunLabels, metric: str | None) -> list[str]:
+def contradictions(labels: RunLabels) -> list[str]:
     """Return a line for each metric with labels that contradict the judge."""
     lines: list[str] = []
     for name, mean in labels.corrected.items():
-        if mean.contradiction and metric in (None, name):
+        if mean.contradiction:
             lines.append(f"{name}: {mean.contradiction}")
     return lines
 
@@ -209,7 +213,7 @@ def slices_table(run: RunRecord, slices: Slices, metric: str | None = None) -> T
     titles: list[str] = []
     for part in slices.slices:
         for name, corrected in part.corrected.items():
-            if corrected.contradiction and metric in (None, name):
+            if corrected.contradiction and name in names:
                 titles.append(f"{name}, {shown_slice(part.value)}: {corrected.contradiction}")
     return Table(headings, rows, notes, names=2, titles=titles)
 
