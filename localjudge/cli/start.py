@@ -30,9 +30,9 @@ from localjudge.cli.start_answers import (
     ask_and_store,
     choose_default_judge,
     choose_default_metric,
+    plan_stored,
     plan_with_columns,
     recognise_language,
-    select_settings,
 )
 from localjudge.cli.start_folder import (
     StartFolder,
@@ -40,7 +40,6 @@ from localjudge.cli.start_folder import (
     begin_again,
     choose_language,
     format_step,
-    instruct,
     print_total,
     read_labels,
     run_step,
@@ -48,10 +47,11 @@ from localjudge.cli.start_folder import (
 from localjudge.config import CONFIG_FILE
 from localjudge.errors import InputError, MissingRun, UnfinishedRun
 from localjudge.judging.estimate import Estimate, estimate_plan
-from localjudge.judging.pair import PairPlan, estimate_pair, plan_pair
-from localjudge.judging.plan import Plan, plan
+from localjudge.judging.pair import PairPlan, estimate_pair
+from localjudge.judging.plan import Plan
 from localjudge.judging.verify import REPORT
 from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.decisions import labelling_minutes
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
@@ -171,13 +171,13 @@ def _print_commands(folder: StartFolder, judge: str | None, metric: str | None) 
 
 def _judge_if_needed(folder: StartFolder) -> int:
     """Estimate, examine an unknown judge, and run. Return the exit code of the run."""
-    planned = _plan(folder)
+    planned = plan_stored(folder)
     state = _find_state(folder, planned)
     if state == "finished":
         return ExitCode.DONE
     if state == "other data":
         begin_again(folder)
-        planned = _plan(folder)
+        planned = plan_stored(folder)
     run = ["run", "--config", str(folder.config_file)]
     if state != "unfinished":
         put(f"\n$ {format_step([*run, '--dry-run'])}\n")
@@ -187,15 +187,6 @@ def _judge_if_needed(folder: StartFolder) -> int:
         if is_new_judge:
             run_step(["doctor", "--judge", folder.answers["judge"], "--config", "none"])
     return run_step(run)
-
-
-def _plan(folder: StartFolder) -> Plan | PairPlan:
-    answers = folder.answers
-    data = list(folder.data)
-    settings = select_settings(answers)
-    if answers.get("against"):
-        return plan_pair(data, answers["metrics"], answers["against"], settings)
-    return plan(data, answers["metrics"], settings)
 
 
 def _find_state(
@@ -290,32 +281,48 @@ def _write_page(
     """
     mean = find_corrected(labels, metric)
     if mean and mean.unsettled:
-        source = LabelSource.of_run(run)
-        labelling = Labelling(source, options=DrawingOptions(metrics=[metric], disputed=True))
-        page = folder.page(len(labelling.rows), "disputed")
-        drawing = ["--disputed"]
+        options = DrawingOptions(metrics=[metric], disputed=True)
     elif mean and (mean.ci95 or not mean.needed):
         return None
     else:
-        count = _choose_count(labels, mean)
-        try:
-            source = LabelSource.of_run(run)
-            labelling = Labelling(source, options=DrawingOptions(metrics=[metric], sample=count))
-        except InputError:  # no verdicts
-            return None
+        options = DrawingOptions(metrics=[metric], sample=_choose_count(labels, mean))
+    try:
+        labelling = Labelling(LabelSource.of_run(run), options=options)
+    except InputError:  # no verdicts
+        return None
+    if labelling.remarks or not labelling.rows:
+        for remark in labelling.remarks:
+            click.echo(printable(remark), err=True)
+        return None
+    return _write_statements(folder, metric, labelling, options.sample, is_first=not labels)
+
+
+def _write_statements(
+    folder: StartFolder, metric: str, labelling: Labelling, count: int | None, *, is_first: bool
+) -> str:
+    """Write a page of `count` statements, or of disputed ones, and return how to label them.
+
+    A page that exists stays as it is.
+    """
+    left = len(labelling.rows)
+    if count is None:
+        page = folder.page(left, "disputed")
+        drawing = ["--disputed"]
+    else:
         page = folder.page(count)
         drawing = ["--sample", str(count)]
-    for remark in labelling.remarks:
-        click.echo(printable(remark), err=True)
-    if labelling.remarks or not labelling.rows:
-        return None
-    if not page.exists():
-        directory = str(run.directory)
+    if page.exists():
+        for remark in labelling.remarks:
+            click.echo(printable(remark), err=True)
+    else:
         language = choose_language(folder.answers.get("language"))
-        run_step(
-            ["label", directory, "--metrics", metric, *drawing, "--page", str(page), *language]
-        )
-    return instruct(page, len(labelling.rows), is_first=not labels)
+        step = ["label", str(folder.run), "--metrics", metric, *drawing]
+        run_step([*step, "--page", str(page), *language])
+    noun = "more statement"
+    if is_first:
+        noun = "statement"
+    minutes = numbered(labelling_minutes(left), "minute")
+    return f"label {numbered(left, noun)} (about {minutes}): open {page} in a browser"
 
 
 def _choose_count(labels: RunLabels | None, mean: CorrectedMean | None) -> int:
@@ -363,30 +370,19 @@ def _write_page_of_both(folder: StartFolder, comparison: RunComparison) -> str |
         return None
     if corrected and corrected.unsettled:
         options = DrawingOptions(metrics=[name], disputed=True)
-        drawing = ["--disputed"]
     else:
         count = _choose_count_of_both(comparison.metrics[name])
         if count is None:
             return None
         options = DrawingOptions(metrics=[name], sample=count)
-        drawing = ["--sample", str(count)]
     source = join_statements(ComparisonDirectory.open(folder.run))
     if not source.frames[name].by_key:
         return None
     labelling = Labelling(source, options=options)
     if not labelling.rows:
         return None
-    page = folder.page(options.sample or len(labelling.rows))
-    if options.disputed:
-        page = folder.page(len(labelling.rows), "disputed")
-    if page.exists():
-        for remark in labelling.remarks:
-            click.echo(printable(remark), err=True)
-    else:
-        language = choose_language(folder.answers.get("language"))
-        step = ["label", str(folder.run), "--metrics", name, *drawing]
-        run_step([*step, "--page", str(page), *language])
-    return instruct(page, len(labelling.rows), is_first=corrected is None)
+    is_first = corrected is None
+    return _write_statements(folder, name, labelling, options.sample, is_first=is_first)
 
 
 def _choose_count_of_both(change: MetricChange) -> int | None:

@@ -33,9 +33,9 @@ from localjudge.engine.opening import find_model
 from localjudge.errors import DataError, InputError
 from localjudge.judging.data_report import language_sample
 from localjudge.judging.judges import default_judge
-from localjudge.judging.pair import plan_pair
+from localjudge.judging.pair import PairPlan, plan_pair
 from localjudge.judging.plan import Plan, plan
-from localjudge.judging.settings import RunSettings, checked
+from localjudge.judging.settings import checked
 from localjudge.report.planning_views import model_facts
 from localjudge.text.language_guess import likely_languages
 from localjudge.words import flag, numbered, printable, printable_lines
@@ -61,6 +61,8 @@ _QUESTIONS_OF_TWO = {
 }
 _MOST_COLUMNS = {_QUESTIONS[_CONTEXTS]: None, _QUESTIONS["response"]: 2}
 """How many columns may answer a question, None for any number; other questions have one."""
+_SETTINGS = ("mapping", "language", "reuse")
+"""Settings of a run among the stored answers."""
 _NAME_WIDTH = 24
 _MIN_WIDTH = 60
 
@@ -279,20 +281,22 @@ def ask_and_store(
 
 def plan_answers(data: Sequence[str], metrics: object, answers: Mapping[str, Any]) -> Plan:
     """Plan the run, or the new run of two that are compared."""
-    settings = select_settings(answers)
-    against = answers.get("against")
-    if against is None:
+    planned = _plan(data, metrics, answers)
+    if isinstance(planned, PairPlan):
+        return planned.run
+    return planned
+
+
+def plan_stored(folder: StartFolder) -> Plan | PairPlan:
+    """Plan the run, or both runs, with the stored answers."""
+    return _plan(folder.data, folder.answers["metrics"], folder.answers)
+
+
+def _plan(data: Sequence[str], metrics: object, answers: Mapping[str, Any]) -> Plan | PairPlan:
+    settings = checked({name: answers[name] for name in _SETTINGS if answers.get(name)})
+    if answers.get("against") is None:
         return plan(list(data), metrics, settings)
-    return plan_pair(list(data), metrics, against, settings).run
-
-
-def select_settings(answers: Mapping[str, Any]) -> RunSettings:
-    """Return the settings of a run among the stored answers."""
-    settings: dict[str, Any] = {}
-    for name in ("mapping", "language", "reuse"):
-        if answers.get(name):
-            settings[name] = answers[name]
-    return checked(settings)
+    return plan_pair(list(data), metrics, answers["against"], settings)
 
 
 def plan_with_columns(

@@ -208,14 +208,6 @@ def print_total(estimate: Estimate, *, is_new_judge: bool) -> None:
     click.echo("Ctrl-C stops; the same command resumes", err=True)
 
 
-def instruct(page: Path, count: int, *, is_first: bool) -> str:
-    noun = "more statement"
-    if is_first:
-        noun = "statement"
-    minutes = numbered(labelling_minutes(count), "minute")
-    return f"label {numbered(count, noun)} (about {minutes}): open {page} in a browser"
-
-
 def choose_language(language: str | None) -> list[str]:
     """Return the option of a page in the language of the texts, if pages have it."""
     if language in get_args(Language):

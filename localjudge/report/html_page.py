@@ -7,7 +7,7 @@ The same run, baseline and gates give the same bytes with the same build of zlib
 of the same name.
 
 `check_report` compares the page with one generated again, byte for byte. The page stores its other
-inputs (`html_page.ReportInputs`), including its lines on verification and examination.
+inputs (`overview.ReportInputs`), including its lines on verification and examination.
 """
 
 import os
@@ -16,18 +16,16 @@ import zlib
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Self
 
 from pydantic import ValidationError
 
 from localjudge.analysis.breakdowns import slices
 from localjudge.analysis.check import Check, Undecided, check
-from localjudge.analysis.comparison import Obstacle
 from localjudge.errors import LocaljudgeError
 from localjudge.judging.verify import REPORT, ReportCheck
 from localjudge.labels.run_labels import labelled_statements, read_run_labels
 from localjudge.metrics import catalog
-from localjudge.report.overview import Values, list_metrics, overview
+from localjudge.report.overview import ReportInputs, Values, list_metrics, overview
 from localjudge.report.page_data import data_blocks
 from localjudge.report.private_page import name_run, page_parts, write_page
 from localjudge.report.quoted_metrics import quote_metrics
@@ -40,11 +38,10 @@ from localjudge.run_directory.directory import (
     excerpt,
     open_regular,
 )
-from localjudge.run_directory.files import LastVerification, last_verification
+from localjudge.run_directory.files import last_verification
 from localjudge.run_directory.label_rows import label_file
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.summary import NEAR
-from localjudge.types import Record
 from localjudge.words import as_typed, call
 
 _CONFIG = re.compile(rb'<script type="application/json" id="config">(.*?)</script>', re.DOTALL)
@@ -71,65 +68,43 @@ def write_report(
     suitable column `by`.
     """
     path = Path(os.path.expanduser(out or run.directory / REPORT))
-    inputs = ReportInputs.collect(run, checked, baseline, title=title, by=by)
+    inputs = _collect_inputs(run, checked, baseline, title, by)
     write_page(path, page(run, checked, baseline, inputs), kind="report")
     return path
 
 
-class ReportInputs(Record):
-    """Inputs of a report besides the run, sufficient to write it again.
-
-    `baseline` is relative to the run directory, `labels` are the checksums of all label files.
-    Commands on the page call the run, or both, by the `name` that the directory had.
-    """
-
-    writer: str
-    title: str | None
-    gates: tuple[str, ...]
-    undecided: Undecided
-    baseline: str | None
-    labels: tuple[str, ...]
-    verification: LastVerification | None
-    examined: str | None
-    by: str | None = None
-    allow_different: tuple[Obstacle, ...] = ()
-    name: str = "RUN"
-
-    @classmethod
-    def collect(
-        cls,
-        run: RunRecord,
-        checked: Check,
-        baseline: RunRecord | None,
-        *,
-        title: str | None = None,
-        by: str | None = None,
-    ) -> Self:
-        """Return the inputs of a report written now."""
-        undecided: Undecided = "fail"
-        for decision in checked.decisions:
-            if decision.outcome == "undecided" and decision.passed:
-                undecided = "pass"
-        relative: str | None = None
-        named = run.directory
-        if baseline is not None:
-            relative = os.path.relpath(baseline.directory, run.directory)
-            comparison = ComparisonDirectory.of_runs(baseline.directory, run.directory)
-            if comparison is not None:
-                named = comparison.path
-        return cls(
-            writer=writer(),
-            title=title,
-            gates=tuple(decision.gate for decision in checked.decisions),
-            undecided=undecided,
-            baseline=relative,
-            labels=hash_labels(run, baseline),
-            verification=last_verification(run.directory),
-            examined=run.judge.examined,
-            by=by,
-            allow_different=checked.allow_different,
-            name=name_run(named.resolve()),
-        )
+def _collect_inputs(
+    run: RunRecord,
+    checked: Check,
+    baseline: RunRecord | None,
+    title: str | None,
+    by: str | None,
+) -> ReportInputs:
+    """Return the inputs of a report written now."""
+    undecided: Undecided = "fail"
+    for decision in checked.decisions:
+        if decision.outcome == "undecided" and decision.passed:
+            undecided = "pass"
+    relative: str | None = None
+    named = run.directory
+    if baseline is not None:
+        relative = os.path.relpath(baseline.directory, run.directory)
+        comparison = ComparisonDirectory.of_runs(baseline.directory, run.directory)
+        if comparison is not None:
+            named = comparison.path
+    return ReportInputs(
+        writer=writer(),
+        title=title,
+        gates=tuple(decision.gate for decision in checked.decisions),
+        undecided=undecided,
+        baseline=relative,
+        labels=hash_labels(run, baseline),
+        verification=last_verification(run.directory),
+        examined=run.judge.examined,
+        by=by,
+        allow_different=checked.allow_different,
+        name=name_run(named.resolve()),
+    )
 
 
 def writer() -> str:
@@ -157,9 +132,7 @@ def page(
     """Yield the page in parts. The `inputs` of an earlier report reproduce it."""
     # Options are spelled as on the command line, so that the page does not depend on its writer.
     with as_typed():
-        values = overview(
-            run, checked, inputs.name, inputs.title, inputs.verification, inputs.examined
-        )
+        values = overview(run, checked, inputs)
         values["metric_tables"] = [("", values["metrics"])]
         if baseline is not None and checked.comparison and checked.comparison.directory:
             before = quote_metrics(baseline, read_run_labels(baseline))

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.analysis.breakdowns import pooled_shares
-from localjudge.analysis.check import Check
-from localjudge.analysis.comparison import RunComparison
+from localjudge.analysis.check import Check, Undecided
+from localjudge.analysis.comparison import Obstacle, RunComparison
 from localjudge.analysis.gates import Gate, GateDecision, parse_gate
 from localjudge.labels.label_source import how_to_label
 from localjudge.labels.run_labels import disputed_statements
@@ -47,7 +47,7 @@ from localjudge.report.remarks import (
 )
 from localjudge.run_directory.files import LastVerification
 from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.types import readable
+from localjudge.types import Record, readable
 from localjudge.words import numbered
 
 _BINS = 10
@@ -66,26 +66,38 @@ _MIRRORED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
 Values = dict[str, Any]
 
 
-def overview(
-    run: RunRecord,
-    checked: Check,
-    run_name: str,
-    title: str | None = None,
-    verification: LastVerification | None = None,
-    examined: str | None = None,
-) -> Values:
-    """Return the values of the page. `examined` is doctor's line on the judge.
+class ReportInputs(Record):
+    """Inputs of a report besides the run, sufficient to write it again.
 
-    Commands call the run by its `run_name`.
+    `baseline` is relative to the run directory, `labels` are the checksums of all label files.
+    `examined` is doctor's line on the judge. Commands on the page call the run, or both, by the
+    `name` that the directory had.
     """
+
+    writer: str
+    title: str | None
+    gates: tuple[str, ...]
+    undecided: Undecided
+    baseline: str | None
+    labels: tuple[str, ...]
+    verification: LastVerification | None
+    examined: str | None
+    by: str | None = None
+    allow_different: tuple[Obstacle, ...] = ()
+    name: str = "RUN"
+
+
+def overview(run: RunRecord, checked: Check, inputs: ReportInputs) -> Values:
+    """Return the values of the page."""
     environment = run.manifest.environment
-    judge = run.summary.judge.model_copy(update={"examined": examined})
+    judge = run.summary.judge.model_copy(update={"examined": inputs.examined})
     gates = [parse_gate(decision.gate) for decision in checked.decisions]
     aims = map(parse_gate, environment.settings.until)
     metrics = quote_metrics(run, checked.labels)
     instead_of_labels = ""
     if run.sampling.optional_stopping:
         instead_of_labels = how_to_label(run)
+    verification = inputs.verification
     facts: list[tuple[str, str]] = []
     for name, fact in _facts(run, checked.comparison):
         if fact:
@@ -95,7 +107,7 @@ def overview(
     if checked.comparison and checked.comparison.is_corrected:
         cautions = []  # labels, which they advise, are behind every difference
     return {
-        "title": title or ", ".join(sources),
+        "title": inputs.title or ", ".join(sources),
         "day": _day(run),
         "samples": _samples(run),
         "ended": _ended(run),
@@ -108,8 +120,8 @@ def overview(
         "finding": select_findings(metrics),
         "metrics": list_metrics(run, metrics, list(dict.fromkeys([*gates, *aims]))),
         "with_expected": checked.labels is None and has_expected(run.summary.metrics),
-        "reasons": reason_lines(run, run.summary.metrics, name=run_name),
-        "run_name": run_name,
+        "reasons": reason_lines(run, run.summary.metrics, name=inputs.name),
+        "run_name": inputs.name,
         "gates": list(_gate_rows(checked.decisions)),
         "comparison": checked.comparison and _comparison(checked.comparison, run),
         "labels": checked.labels,
@@ -170,7 +182,7 @@ def list_metrics(
     shown: list[Values] = []
     for metric in metrics:
         name = metric.name
-        share = shares.get(name)
+        pooled = pooled_sentence(run, metric, shares.get(name), pooled_for_page)
         remarks = metric_remarks(metric.summary, withheld=metric.is_withheld)
         expected = None
         if metric.quoted.mean is not None:
@@ -179,7 +191,7 @@ def list_metrics(
             {
                 "quote": metric,
                 "meaning": _meaning(name, run),
-                "pooled": pooled_sentence(run, name, share, metric.corrected, pooled_for_page),
+                "pooled": pooled,
                 "rows": list(_mean_rows(metric)),
                 "expected": expected,
                 "distribution": distributions[name],

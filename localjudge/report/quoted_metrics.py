@@ -178,9 +178,8 @@ def _with_limits(clause: str, ci95: Limits) -> str:
 
 def pooled_sentence(
     run: RunRecord,
-    name: str,
+    metric: QuotedMetric,
     pooled: PooledShare | None,
-    corrected: CorrectedMean | None,
     words: Phrasing = state_pooled_share,
 ) -> str:
     """Return the sentence on a pooled share, corrected if the mean is.
@@ -190,12 +189,13 @@ def pooled_sentence(
     """
     if pooled is None or pooled.units == pooled.samples:
         return ""
+    corrected = metric.corrected
     share = pooled.by_judge
     if corrected and corrected.pooled and corrected.pooled.ci95:
         share = corrected.pooled._replace(n=pooled.units)
     elif corrected and corrected.withholds_judge:
         return ""
-    sentence = words(name, share)
+    sentence = words(metric.name, share)
     if run.sampling.optional_stopping:
         sentence += ", without an interval, because scores stopped the run"
     return sentence
@@ -209,7 +209,7 @@ def two_means_view(run: RunRecord, *, metric: str | None = None) -> Table:
         name = quote.name
         if metric not in (None, name) or not isinstance(quote.quoted, Mean):
             continue
-        sentence = pooled_sentence(run, name, shares.get(name), quote.corrected)
+        sentence = pooled_sentence(run, quote, shares.get(name))
         if sentence:
             lines.append(f"{name}: {state_mean(name, quote.quoted)}; {sentence}")
     return Table(notes=lines)

@@ -242,8 +242,7 @@ def reason_lines(
     lines = [str(group) for group in groups[:_MAX_REASONS]]
     if len(groups) > _MAX_REASONS:
         more = numbered(len(groups) - _MAX_REASONS, "more reason")
-        shown = typed_path(name or run.directory)
-        lines.append(f"and {more}: localjudge show {shown} --json")
+        lines.append(f"and {more}: localjudge show {typed_path(name or run.directory)} --json")
     return lines
 
 
