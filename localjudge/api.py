@@ -46,7 +46,7 @@ from localjudge.progress import Progress
 from localjudge.report.certificate import Certificate
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.difference_certificate import write_difference_certificate
-from localjudge.report.label_page import write_labelling
+from localjudge.report.label_views import write_labelling
 from localjudge.report.terminal import as_html, progress_for
 from localjudge.run import Output, Run, directory_for
 from localjudge.run_directory.comparison_directory import ComparisonDirectory

@@ -40,7 +40,7 @@ from localjudge.report.comparison_views import comparison_view, gates_view
 from localjudge.report.export import Format, exported_parts, pandas_frame, polars_frame
 from localjudge.report.flat_table import Rows
 from localjudge.report.html_page import check_report, write_report
-from localjudge.report.label_page import write_labelling
+from localjudge.report.label_views import write_labelling
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import as_html, progress_for
 from localjudge.resources import private_folder, write_output

@@ -19,7 +19,6 @@ from localjudge.labels.labelling import NO_DISPUTE, Labelling
 from localjudge.labels.read_labels import UnnamedAnnotator, read_labels
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.conclusions import next_step_of_comparison
-from localjudge.report.label_page import write_labelling
 from localjudge.report.label_views import (
     EVIDENCE_KEY,
     closest_view,
@@ -28,6 +27,7 @@ from localjudge.report.label_views import (
     list_keys,
     read_view,
     row_view,
+    write_labelling,
 )
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import Table, put, show

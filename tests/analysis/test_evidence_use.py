@@ -15,7 +15,7 @@ from localjudge.engine.scripted import unit_text
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import Labelling
-from localjudge.report.label_page import write_label_page
+from localjudge.report.label_views import write_label_page
 from localjudge.run_directory.label_rows import stored_labels
 from localjudge.types import Language, VerdictRequest
 from tests.analysis.conftest import corrected, expect, written

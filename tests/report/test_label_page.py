@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Dialog, Page, Playwright, expect
 
-from localjudge.report.label_page import write_label_page
+from localjudge.report.label_views import write_label_page
 from localjudge.report.messages import Messages
 from localjudge.types import Language
 from localjudge.words import printable, printable_lines

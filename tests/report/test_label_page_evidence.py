@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from localjudge.labels.label_source import ClosestSentence
-from localjudge.report.label_page import write_label_page
+from localjudge.report.label_views import write_label_page
 from localjudge.report.messages import Messages
 from localjudge.types import Language
 from tests.report.conftest import HOSTILE, Open

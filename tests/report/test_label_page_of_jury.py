@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from localjudge.report.label_page import write_label_page
+from localjudge.report.label_views import write_label_page
 from tests.report.conftest import HOSTILE, Open, PageReader
 from tests.report.test_label_page import begin, downloaded, place, press, row
 
