@@ -146,10 +146,6 @@ def pick(arguments: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: arguments[name] for name in names if name in arguments}
 
 
-def pick_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return pick(arguments, SETTINGS)
-
-
 def names_next_step() -> bool:
     """Return whether the current command names the next one."""
     return click.get_current_context().obj is not STEP

@@ -191,7 +191,7 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
             progress=progress,
             on_check=on_check,
             **extent,
-            **cli.pick_settings(arguments),
+            **cli.pick(arguments, SETTINGS),
         )
     if as_json:
         cli.print_json(diagnosis)

@@ -17,7 +17,7 @@ from localjudge.errors import InputError
 from localjudge.judging.estimate import estimate_plan
 from localjudge.judging.job import open_job
 from localjudge.judging.plan import Plan
-from localjudge.judging.settings import GivenSettings, VerifySettings
+from localjudge.judging.settings import SETTINGS, GivenSettings, VerifySettings
 from localjudge.judging.stored_data import plan_run
 from localjudge.judging.verify import Verification, verify_run
 from localjudge.metrics.catalog import described
@@ -116,7 +116,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
         refuse_beside_against(arguments, is_demo=options["demo"])
     gates = GateOptions(arguments)
     gates.refuse_needless(cli.typed_arguments())
-    given = GivenSettings.check(cli.pick_settings(arguments))
+    given = GivenSettings.check(cli.pick(arguments, SETTINGS))
     if not options["dry_run"]:
         gates.begin()
     with cli.progress_shown(quiet=quiet) as progress:

@@ -1,15 +1,13 @@
 """Two runs compared: means, counts, slices, remarks, changed samples, and gates."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from types import MappingProxyType
 
 from rich.text import Text
 
 from localjudge.analysis.comparison import (
     CorrectedDifference,
     MetricChange,
-    Obstacle,
     RunComparison,
     SampleChange,
     ScoreChanges,
@@ -186,8 +184,8 @@ def count_cells(name: str, change: MetricChange) -> tuple[str, ...]:
 
 def comparison_lines(comparison: RunComparison) -> Iterator[str]:
     """Yield the remarks on each metric and on the runs, and the judges."""
-    for name, change in comparison.metrics.items():
-        for remark in change_remarks(name, change, obstacles=comparison.obstacles(name)):
+    for name in comparison.metrics:
+        for remark in change_remarks(comparison, name):
             yield f"{name}: {remark}"
     verdicts = [change.verdicts for change in comparison.metrics.values() if change.verdicts]
     if any(each.unpaired for each in verdicts):
@@ -242,17 +240,14 @@ def _describe_pairs(samples: SharedSamples, runs: tuple[str, str]) -> str:
 
 
 def change_remarks(
-    name: str,
-    change: MetricChange,
-    runs: tuple[str, str] = _LETTERS,
-    *,
-    obstacles: Mapping[Obstacle, str] = MappingProxyType({}),
+    comparison: RunComparison, name: str, runs: tuple[str, str] = _LETTERS
 ) -> Iterator[str]:
     """Yield how labels correct the difference of a metric, and whether it is significant.
 
-    `obstacles` are differences of the runs that may cause it. `runs` name the baseline and the new
-    run.
+    `runs` name the baseline and the new run.
     """
+    change = comparison.metrics[name]
+    obstacles = comparison.obstacles(name)
     quoted = change.quoted
     if change.scores is None:
         yield change.withheld or "no sample has a score in both runs"

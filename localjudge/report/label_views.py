@@ -161,7 +161,10 @@ def row_view(
     answer: AnswerAround | None = row.get("source_text")
     cells: list[tuple[Text, str | Text]] = []
     for name, text in _texts_to_compare(row, answer):
-        cells += _field_cells(name, text)
+        heading = name
+        for line in filter(str.strip, text.splitlines()):
+            cells.append((Text(heading, style="dim"), line))
+            heading = ""
     if answer:
         before, statement, after = map(printable_lines, answer[1:])
         if not terminal().color_system:
@@ -188,27 +191,19 @@ def closest_view(sentences: Sequence[ClosestSentence]) -> Table:
 
 def _texts_to_compare(
     row: Mapping[str, Any], answer: AnswerAround | None
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[tuple[str, str]]:
     """Yield the question, the contexts, and the answers except for the one around the statement."""
-    yield "user_input", row.get("user_input")
+    texts: dict[str, Any] = {"user_input": row.get("user_input")}
     contexts = row.get("contexts")
     if isinstance(contexts, list):
         for number, text in enumerate(contexts, start=1):
-            yield f"context {name_context(row, number)}", text
+            texts[f"context {name_context(row, number)}"] = text
     for name in ("reference", "response"):
         if not answer or name != answer.field:
-            yield name, row.get(name)
-
-
-def _field_cells(name: str, text: Any) -> Iterator[tuple[Text, str]]:
-    """Yield the lines of a text without blank ones, the first with its name."""
-    if not isinstance(text, str):
-        return
-    heading = name
-    for line in text.splitlines():
-        if line.strip():
-            yield Text(heading, style="dim"), line
-            heading = ""
+            texts[name] = row.get(name)
+    for name, text in texts.items():
+        if isinstance(text, str):
+            yield name, text
 
 
 def ended_view(labelling: Labelling) -> Table:

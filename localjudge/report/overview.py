@@ -298,7 +298,7 @@ def _comparison(comparison: RunComparison, run: RunRecord) -> Values:
         if change.is_equal:
             interval = None
         ends += map(abs, interval or ())
-        remarks = list(change_remarks(name, change, runs, obstacles=comparison.obstacles(name)))
+        remarks = list(change_remarks(comparison, name, runs))
         if catalog.is_judged(name) and not is_judged:
             remarks.append(f"better, worse and same samples are counted {BY_JUDGE}")
         changes.append(

@@ -36,9 +36,6 @@ _MAX_COLUMNS = 6
 """Maximum columns of a matrix: 9 characters each, leaving 24 of 80 for the sentence."""
 _MAX_QUOTED = 120
 _TEXTS = {"reference": "the reference", "response": "the response", "cited": "the cited contexts"}
-SUPPORTING = "evidence"
-CLOSEST = "closest, not supporting"
-UNCITED = "closest, not cited"
 _Against = int | str | None
 """What a unit is judged against: a context by its index, a text by its field, or all contexts."""
 _Cells = Sequence[str | Text]
@@ -252,11 +249,11 @@ def describe_evidence(row: EvidenceRow, label: Label | None, place: str = "") ->
     Nothing is evidence of a statement with the label 0: a sentence that the judge has not read, as
     it is not cited, may contradict it. `place` names a text that is no context.
     """
-    kind = CLOSEST
+    kind = "closest, not supporting"
     if row.supports and label == 0:
-        kind = UNCITED
+        kind = "closest, not cited"
     elif row.supports:
-        kind = SUPPORTING
+        kind = "evidence"
     if row.context is not None:
         place = f"[{row.context + 1}]"
     return " ".join(filter(None, (kind, place, number(row.score))))
