@@ -15,6 +15,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -145,10 +146,12 @@ class RegisteredJury(Record):
 
 def registered_juries() -> dict[str, RegisteredJury]:
     """Return all juries by name; the user's models and juries override packaged ones."""
-    packaged = _read(_packaged_registry()).juries
     users = _read(_user_registry())
-    packaged = {name: jury for name, jury in packaged.items() if name not in users.models}
-    return packaged | users.juries
+    juries: dict[str, RegisteredJury] = {}
+    for name, jury in _packaged().juries.items():
+        if name not in users.models:
+            juries[name] = jury
+    return juries | users.juries
 
 
 def expand_jury(name: str) -> list[str]:
@@ -173,7 +176,7 @@ def has_judges(jury: RegisteredJury, checksums: Iterable[str | None]) -> bool:
 
 def registered() -> dict[str, RegisteredModel]:
     """Return all models by name; the user's override packaged ones."""
-    return _packaged() | _read(_user_registry()).models
+    return _packaged().models | _read(_user_registry()).models
 
 
 def find(name_or_path: str) -> ModelFile:
@@ -219,7 +222,8 @@ def find_adapter(sha256: str, model_sha256: str) -> Path:
     Raises ModelError if it is not registered, was made for another model, is missing, or is not the
     pinned file.
     """
-    path, adapter = _adapters().get(sha256, (None, None))
+    adapters = _read(_user_registry()).adapters | _packaged().adapters
+    path, adapter = adapters.get(sha256, (None, None))
     if path is None or adapter is None:
         problem = f"no adapter with the sha256 {sha256[:12]} is registered"
         raise ModelError(problem, hint=f"add a row [[adapter]] to {_user_registry()}")
@@ -270,7 +274,7 @@ def registered_as(sha256: str) -> RegisteredModel | None:
 
 
 def packaged_as(sha256: str) -> RegisteredModel | None:
-    return next((model for model in _packaged().values() if model.sha256 == sha256), None)
+    return next((model for model in _packaged().models.values() if model.sha256 == sha256), None)
 
 
 def compute_sha256(path: Path) -> str:
@@ -325,17 +329,10 @@ class _Registry(NamedTuple):
     adapters: dict[str, tuple[Path, RegisteredAdapter]]
 
 
-def _packaged() -> dict[str, RegisteredModel]:
-    return _read(_packaged_registry()).models
-
-
-def _adapters() -> dict[str, tuple[Path, RegisteredAdapter]]:
-    """Return packaged and the user's adapters with their files, by sha256."""
-    return _read(_user_registry()).adapters | _read(_packaged_registry()).adapters
-
-
-def _packaged_registry() -> Path:
-    return resources.bundled_file("models", "registry.toml")
+@cache
+def _packaged() -> _Registry:
+    """Return the rows that come with the package. Parsing them takes milliseconds."""
+    return _read(resources.bundled_file("models", "registry.toml"))
 
 
 def _user_registry() -> Path:

@@ -27,7 +27,6 @@ from localjudge.judging.jury import AnswerMemory, JudgeNames, Jury, announce, us
 from localjudge.judging.model_answers import ModelAnswers, earlier_answers
 from localjudge.judging.plan import Data, Plan, plan
 from localjudge.judging.settings import (
-    GivenSettings,
     JudgeSettings,
     RunSettings,
     checked,
@@ -138,8 +137,7 @@ class Judge:
         self, data: Data | None, metrics: object, options: Mapping[str, Any], progress: Progress
     ) -> Plan:
         """Plan a run with its settings and these changes. Only calibrations in use apply."""
-        given = GivenSettings(self.settings_with(options), tuple(options))
-        planned = plan_run(data, metrics, given, progress)
+        planned = plan_run(data, metrics, self.settings_with(options), options, progress)
         if "calibration" in options:
             return planned
         return planned._replace(settings=planned.settings.for_metrics(planned.metrics))
@@ -231,7 +229,7 @@ def make_run(
             planned = judge.plan(data, metrics, options, shown)
             asked = stack.enter_context(judge.in_use())
         else:
-            planned = plan_run(data, metrics, GivenSettings.check(options), shown)
+            planned = plan_run(data, metrics, checked(options), options, shown)
             asked = judge
         with open_job(planned, judge=asked, out=directory, progress=shown, **how) as job:
             run = job.run()

@@ -14,19 +14,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypedDict, Unpack, cast, get_args
 
 from localjudge.analysis.breakdowns import PooledShare, pooled_shares
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import MOVED_SAMPLES, compare
 from localjudge.analysis.comparison import Obstacle, RunComparison
 from localjudge.arguments import check_arguments
-from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
-from localjudge.judging.jury import JudgeNames
 from localjudge.judging.plan import Data
-from localjudge.judging.settings import VerifySettings, takes_settings, without_defaults
-from localjudge.judging.verify import Verification, verify_run
+from localjudge.judging.settings import takes_settings, without_defaults
+from localjudge.judging.verify import JudgeAgain, Verification, verify_run
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_source import LabelSource
@@ -57,6 +55,13 @@ if TYPE_CHECKING:
 
 Output = str | Path | Literal[False] | None
 """A directory, None for one under `runs/`, False for one that is deleted with the result."""
+
+
+class GateRules(TypedDict, total=False):
+    """How `Run.check` decides gates."""
+
+    undecided: Undecided | None
+    allow_different: Obstacle | Sequence[Obstacle] | None
 
 
 class MetricResult(MetricSummary):
@@ -202,14 +207,12 @@ class Run(run_record.RunRecord):
     def verify(
         self,
         *,
-        judge: JudgeNames | None = None,
-        engine: Engine | None = None,
         sample: int | None = None,
         seed: int = 0,
         metrics: Sequence[Metric] = (),
         data: Data | None = None,
         progress: Progress | bool | None = None,
-        **settings: Unpack[VerifySettings],
+        **how: Unpack[JudgeAgain],
     ) -> Verification:
         """Ask the judge again, recompute the files, and report the differences.
 
@@ -225,28 +228,25 @@ class Run(run_record.RunRecord):
         """
         return verify_run(
             self,
-            judge=judge,
-            engine=engine,
             sample=sample,
             seed=seed,
             metrics=metrics,
             data=data,
             check_report=check_report,
             progress=progress_for(progress),
-            **without_defaults(settings),
+            **without_defaults(how),
         )
 
     @check_arguments
-    def report(  # each by its name, so that editors offer them
+    def report(
         self,
         out: str | Path | None = None,
         *,
         baseline: RunLike | None = None,
         gates: Sequence[str] = (),
-        undecided: Undecided = "fail",
-        allow_different: Obstacle | Sequence[Obstacle] = (),
         title: str | None = None,
         by: str | None = None,
+        **rules: Unpack[GateRules],
     ) -> Path:
         """Write the run as one HTML page and return its path.
 
@@ -259,12 +259,7 @@ class Run(run_record.RunRecord):
         baseline_run = None
         if baseline is not None:
             baseline_run = run_record.as_run(baseline)
-        checked = self.check(
-            gates,
-            baseline=baseline_run,
-            undecided=undecided,
-            allow_different=allow_different,
-        )
+        checked = self.check(gates, baseline=baseline_run, **without_defaults(rules))
         return write_report(self, checked, baseline_run, out, title=title, by=by)
 
     @check_arguments

@@ -17,7 +17,7 @@ from localjudge.errors import InputError
 from localjudge.judging.estimate import estimate_plan
 from localjudge.judging.job import open_job
 from localjudge.judging.plan import Plan
-from localjudge.judging.settings import SETTINGS, GivenSettings, VerifySettings
+from localjudge.judging.settings import SETTINGS, RunSettings, VerifySettings, checked
 from localjudge.judging.stored_data import plan_run
 from localjudge.judging.verify import Verification, verify_run
 from localjudge.metrics.catalog import described
@@ -116,14 +116,14 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
         refuse_beside_against(arguments, is_demo=options["demo"])
     gates = GateOptions(arguments)
     gates.refuse_needless(cli.typed_arguments())
-    given = GivenSettings.check(cli.pick(arguments, SETTINGS))
+    settings = checked(cli.pick(arguments, SETTINGS))
     if not options["dry_run"]:
         gates.begin()
     with cli.progress_shown(quiet=quiet) as progress:
         if arguments.get("against") is not None:
             formats = {"as_json": as_json, "is_dry": options["dry_run"]}
-            return run_pair(arguments, given.settings, gates, progress, **formats)
-        planned = _plan(arguments, given, config, progress)
+            return run_pair(arguments, settings, gates, progress, **formats)
+        planned = _plan(arguments, settings, config, progress)
         gates.refuse_unknown([metric.name for metric in planned.metrics])
         how: dict[str, Any] = {
             "judge": arguments.get("judge"),
@@ -181,12 +181,12 @@ def _arguments(
 
 def _plan(
     arguments: Mapping[str, Any],
-    given: GivenSettings,
+    settings: RunSettings,
     config: Config | None,
     progress: Progress,
 ) -> Plan:
     data = list(arguments.get("data", ()))
-    if not data and not given.settings.reuse:
+    if not data and not settings.reuse:
         where = ""
         if config:
             where = f" on the command line or in {config.file}"
@@ -194,7 +194,8 @@ def _plan(
         raise InputError(f"no data file was named{where}", hint=hint)
     if config:
         progress.note(f"using default settings from {config.file}")
-    return plan_run(data or None, arguments.get("metrics"), given, progress)
+    given = cli.pick(arguments, SETTINGS)
+    return plan_run(data or None, arguments.get("metrics"), settings, given, progress)
 
 
 def _estimate(planned: Plan, as_json: bool, progress: Progress, **how: Any) -> int:

@@ -139,17 +139,17 @@ class Job:
         earlier = earlier_answers(
             self.jury.memory, self.identity, self.plan.settings.reuse, self.progress
         )
-        with self.begun() as begun, closing(self.progress):
-            updated_versions: dict[str, dict[str, str]] = {}
-            for source in earlier:
-                if isinstance(source, OtherRun) and source.updates:
-                    updated_versions[source.name] = source.versions
-            begun.update_session(reused_versions=updated_versions)
+        updated_versions: dict[str, dict[str, str]] = {}
+        for source in earlier:
+            if isinstance(source, OtherRun) and source.updates:
+                updated_versions[source.name] = source.versions
+        with self.begun(reused_versions=updated_versions) as begun, closing(self.progress):
             answers = answers_of_jury(self.jury, begun.store, self.plan, self.progress, earlier)
             if begun.stopping:
                 self._stop_early(begun.stopping, answers)
             self._drop_outdated_summary(begun)
-            write_manifest(self.path, self._manifest(begun))
+            if begun.existing or begun.stopping:  # a new run's manifest says the same already
+                write_manifest(self.path, self._manifest(begun))
             is_new_data = self._store_data(begun)
             summary = None
             if not is_new_data:
@@ -165,8 +165,8 @@ class Job:
         return replace(run, notes=tuple(self.progress.notes))
 
     @contextmanager
-    def begun(self) -> Iterator[BegunRun]:
-        """Begin or resume the run in its directory."""
+    def begun(self, **session: Any) -> Iterator[BegunRun]:
+        """Begin or resume the run in its directory, with these values of the session."""
         with locked_directory(self.path):
             existing = self.read_existing()
             if existing:
@@ -182,14 +182,19 @@ class Job:
                         f"this run was begun with other versions ({versions}): {effect}"
                     )
             stopping = self._make_stopping(existing)
-            session = Session(
-                started=now(), versions=all_versions(), finished=None, asked=None, effort=None
+            this = Session(
+                started=now(),
+                versions=all_versions(),
+                finished=None,
+                asked=None,
+                effort=None,
+                **session,
             )
             if existing is None:
-                sessions = [session]
+                sessions = [this]
                 manifest = self._make_manifest(sessions)
             else:
-                sessions = [*existing.environment.sessions, session]
+                sessions = [*existing.environment.sessions, this]
                 manifest = existing.with_environment(sessions=sessions)
             write_manifest(self.path, manifest)
             with closing(Store(self.path / STORE)) as store:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import cleandoc, signature
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, Self, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -377,21 +377,6 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
         return RunSettings(**values)
     except ValidationError as error:
         raise _explain(error) from error
-
-
-class GivenSettings(NamedTuple):
-    """The checked settings of a run, and the names of those that were given for it, in order.
-
-    The others are defaults, or those of an open judge.
-    """
-
-    settings: RunSettings
-    names: tuple[str, ...]
-
-    @classmethod
-    def check(cls, options: Mapping[str, Any]) -> Self:
-        """Check what was given, and read its files, as `checked` does."""
-        return cls(checked(options), tuple(options))
 
 
 def _explain(error: ValidationError) -> InputError:

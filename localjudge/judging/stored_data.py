@@ -8,7 +8,7 @@ The settings and the judges are in the manifest of a run.
 
 import heapq
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
@@ -26,7 +26,6 @@ from localjudge.judging.metric_choice import (
 from localjudge.judging.plan import Data, Plan, group_samples, plan
 from localjudge.judging.settings import (
     DATA_SETTINGS,
-    GivenSettings,
     RunSettings,
     checked,
     override,
@@ -54,19 +53,20 @@ _StoredSample = tuple[int, Sample, dict[str, Any]]
 def plan_run(
     data: Data | None,
     metrics: object,
-    given: GivenSettings,
+    settings: RunSettings,
+    given: Collection[str],
     progress: Progress | None = None,
 ) -> Plan:
     """Plan a run on data. Without data, or if its files are gone, use the samples of reused runs.
 
-    Raises the errors of `localjudge.judging.plan.plan`.
+    `given` are the names of the settings that were given for this run. The others are defaults, or
+    those of an open judge. Raises the errors of `localjudge.judging.plan.plan`.
     """
-    settings = given.settings
     if data is None:
         if not settings.reuse:
             hint = f"name a file, or runs whose samples are used: {option('reuse', 'RUN')}"
             raise InputError("no data were named", hint=hint)
-        return _plan_stored(_open_reused(settings), metrics, given)
+        return _plan_stored(_open_reused(settings), metrics, settings, given)
     files: Any = data
     if isinstance(data, str | Path):
         files = [data]
@@ -86,7 +86,7 @@ def plan_run(
             )
     if not runs:
         return plan(data, metrics, settings, progress)
-    return _plan_stored(runs, metrics, given)._replace(files_are_gone=True)
+    return _plan_stored(runs, metrics, settings, given)._replace(files_are_gone=True)
 
 
 def _open_reused(settings: RunSettings) -> list[RunRecord]:
@@ -104,14 +104,17 @@ def _is_lost(file: object) -> bool:
     return not Path(os.path.expanduser(file)).exists()
 
 
-def _plan_stored(runs: Sequence[RunRecord], metrics: object, given: GivenSettings) -> Plan:
+def _plan_stored(
+    runs: Sequence[RunRecord], metrics: object, settings: RunSettings, given: Collection[str]
+) -> Plan:
     if len(runs) > 1:
         runs = _sort_shards(runs)
     original = runs[0]
     environment = original.manifest.environment
     names = list(original) if metrics is None else metrics
-    requested = requested_metrics(names, given.settings.criteria, original.manifest.criteria)
-    settings = add_criteria(_choose_settings(original, given, requested or ()), requested)
+    requested = requested_metrics(names, settings.criteria, original.manifest.criteria)
+    settings = _choose_settings(original, settings, given, requested or ())
+    settings = add_criteria(settings, requested)
     dataset = _read_dataset(runs)
     groups: dict[str, str] = {}
     for run in runs:
@@ -144,37 +147,36 @@ def _plan_stored(runs: Sequence[RunRecord], metrics: object, given: GivenSetting
 
 
 def _choose_settings(
-    original: RunRecord, given: GivenSettings, metrics: Sequence[Metric]
+    original: RunRecord, settings: RunSettings, given: Collection[str], metrics: Sequence[Metric]
 ) -> RunSettings:
     """Return the settings of the original run with the given ones, and without an early stop.
 
     Raises InputError for given settings about data, and for other groups of a run whose size
     depends on its scores.
     """
-    for name in given.names:
+    for name in given:
         if name in DATA_SETTINGS and name not in ("cluster_by", "reuse"):
             message = f"{option_name(name)} applies to data"
             why = "the samples stored in the reused runs are used"
             raise InputError(f"{message}, and {why}", hint="name the data file")
-    column = given.settings.cluster_by
+    column = settings.cluster_by
     has_other_groups = column not in (None, original.manifest.environment.settings.cluster_by)
     if has_other_groups and original.sampling.optional_stopping:
         problem = f"{original.directory} cannot have other groups"
         hint = f"judge the data again with {option('cluster_by', column)}"
         raise InputError(f"{problem}, because its size depends on its scores", hint=hint)
-    calibrations = _choose_calibrations(original, given, metrics)
+    calibrations = _choose_calibrations(original, settings, metrics)
     stored = {**_stored_settings(original.manifest), "calibration": calibrations}
-    changes = {name: getattr(given.settings, name) for name in given.names}
+    changes = {name: getattr(settings, name) for name in given}
     changes.pop("calibration", None)  # none given leaves those of the original run
-    if given.settings.calibration:
+    if settings.calibration:
         changes["calibration"] = calibrations
-    settings = _validated(override(stored, changes))
     never_stops = {**dict.fromkeys(settings_with("stops")), "until": ()}
-    return settings.model_copy(update=never_stops)
+    return _validated(override(stored, changes)).model_copy(update=never_stops)
 
 
 def _choose_calibrations(
-    original: RunRecord, given: GivenSettings, metrics: Sequence[Metric]
+    original: RunRecord, settings: RunSettings, metrics: Sequence[Metric]
 ) -> tuple[Calibration, ...]:
     """Return the original run's calibrations for these metrics, with the given ones added.
 
@@ -185,7 +187,7 @@ def _choose_calibrations(
     for calibration in original.manifest.environment.settings.calibration:
         if calibration.question in questions:
             by_question[calibration.question] = calibration
-    for calibration in given.settings.calibration:
+    for calibration in settings.calibration:
         by_question[calibration.question] = calibration
     return tuple(by_question.values())
 

@@ -122,11 +122,16 @@ class PairVerification(NamedTuple):
         return bool(self.baseline) and bool(self.run) and not self.labels.problems
 
 
-class AskAgain(VerifySettings, total=False):
+class JudgeAgain(VerifySettings, total=False):
     """Whom to ask again, and how; by default the judge of the run. `engine` replaces its model."""
 
     judge: JudgeNames | None
     engine: Engine | None
+
+
+class AskAgain(JudgeAgain, total=False):
+    """The same with the progress."""
+
     progress: Progress | None
 
 

@@ -127,7 +127,7 @@ def _languages_by_words(sample: str, language: str, limits: _Limits) -> list[str
         return []
 
     def count(group: frozenset[str]) -> int:
-        return sum(words[word] for word in group)
+        return sum(words[word] for word in group.intersection(words))
 
     others = [code for code in _LATIN if code != language]
     likely = max(others, key=lambda code: count(load_words(code, "frequent")))
