@@ -36,7 +36,7 @@ from localjudge.judging.settings import (
     without_defaults,
 )
 from localjudge.judging.verify import PairVerification
-from localjudge.judging.verify_labels import verify_joint_labels
+from localjudge.judging.verify_files import verify_joint_labels
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels

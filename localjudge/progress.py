@@ -1,9 +1,13 @@
-"""Progress reports of long work."""
+"""Progress reports of long work, and the notes that a run keeps."""
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
 
+from localjudge.words import printable
+
 _EVERY = 1_000
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -43,6 +47,58 @@ class Progress:
 
     def close(self) -> None:
         """End the reports."""
+
+
+class NotedProgress(Progress):
+    """Pass everything on to a progress, keep notes for `Run.notes`, and log them if none is shown.
+
+    Notes that were `told` before are kept, and not shown again.
+    """
+
+    def __init__(self, progress: Progress | None, told: Collection[str] = ()) -> None:
+        self.receiver = progress or Progress()
+        self.told = told
+        self.notes: list[str] = []
+
+    def note(self, text: str, level: int = logging.INFO) -> None:
+        self.notes.append(text)
+        if text in self.told:
+            return
+        self.receiver.note(text)
+        if type(self.receiver) is Progress:
+            _log.log(level, printable(text))
+
+    def warn(self, text: str) -> None:
+        self.notes.append(text)
+        if text not in self.told:
+            _log.warning(printable(text))
+
+    def rows(self, doing: str, done: int, total: int | None) -> None:
+        self.receiver.rows(doing, done, total)
+
+    def elapsed(self, doing: str, seconds: float, expected: float) -> None:
+        self.receiver.elapsed(doing, seconds, expected)
+
+    def expect(self, count: int, *, counted: bool = True) -> None:
+        self.receiver.expect(count, counted=counted)
+
+    def recall(self, count: int) -> None:
+        self.receiver.recall(count)
+
+    def phase(self, name: str) -> None:
+        self.receiver.phase(name)
+
+    def standing(self, text: str) -> None:
+        self.receiver.standing(text)
+
+    def pause(self) -> None:
+        self.receiver.pause()
+
+    def advance(self) -> None:
+        self.receiver.advance()
+
+    def close(self) -> None:
+        self.receiver.close()
 
 
 def count_with_progress(

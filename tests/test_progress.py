@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.judging.data_report import NotedProgress
-from localjudge.progress import Progress
+from localjudge.progress import NotedProgress, Progress
 
 METHODS = [name for name in vars(Progress) if inspect.isfunction(getattr(Progress, name))]
 ARGUMENTS: dict[str, Any] = {

@@ -14,7 +14,7 @@ from localjudge.errors import InputError
 from localjudge.judging.pair import estimate_pair, judge_pair, plan_pair
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.verify import PairVerification, Verification
-from localjudge.judging.verify_labels import verify_joint_labels
+from localjudge.judging.verify_files import verify_joint_labels
 from localjudge.progress import Progress
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.conclusions import next_step_of_comparison

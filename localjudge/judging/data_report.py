@@ -1,12 +1,9 @@
-"""Report the data of a plan before judging: samples, columns, and what may be wrong with them.
-
-`NotedProgress` shows these notes, and keeps them for the result of the run.
-"""
+"""Report the data of a plan before judging: samples, columns, and what may be wrong with them."""
 
 import json
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Iterator, Set
 from itertools import islice
 
 from localjudge.dataset import Dataset
@@ -19,68 +16,15 @@ from localjudge.judging.metric_choice import (
 )
 from localjudge.judging.plan import Plan
 from localjudge.metrics.documents import get_compared_value
-from localjudge.progress import Progress
+from localjudge.progress import NotedProgress
 from localjudge.text.language_guess import language_warning, row_language_warning
 from localjudge.text.names import clean, skeleton
 from localjudge.text.responses import thinking_ranges
 from localjudge.types import context_texts
-from localjudge.words import numbered, option, option_name, printable
+from localjudge.words import numbered, option, option_name
 
-_log = logging.getLogger(__name__)
 _LANGUAGE_SAMPLES = 1_000
 _SHOWN_IDS = 3
-
-
-class NotedProgress(Progress):
-    """Pass everything on to a progress, keep notes for `Run.notes`, and log them if none is shown.
-
-    Notes that were `told` before are kept, and not shown again.
-    """
-
-    def __init__(self, progress: Progress | None, told: Collection[str] = ()) -> None:
-        self.receiver = progress or Progress()
-        self.told = told
-        self.notes: list[str] = []
-
-    def note(self, text: str, level: int = logging.INFO) -> None:
-        self.notes.append(text)
-        if text in self.told:
-            return
-        self.receiver.note(text)
-        if type(self.receiver) is Progress:
-            _log.log(level, printable(text))
-
-    def warn(self, text: str) -> None:
-        self.notes.append(text)
-        if text not in self.told:
-            _log.warning(printable(text))
-
-    def rows(self, doing: str, done: int, total: int | None) -> None:
-        self.receiver.rows(doing, done, total)
-
-    def elapsed(self, doing: str, seconds: float, expected: float) -> None:
-        self.receiver.elapsed(doing, seconds, expected)
-
-    def expect(self, count: int, *, counted: bool = True) -> None:
-        self.receiver.expect(count, counted=counted)
-
-    def recall(self, count: int) -> None:
-        self.receiver.recall(count)
-
-    def phase(self, name: str) -> None:
-        self.receiver.phase(name)
-
-    def standing(self, text: str) -> None:
-        self.receiver.standing(text)
-
-    def pause(self) -> None:
-        self.receiver.pause()
-
-    def advance(self) -> None:
-        self.receiver.advance()
-
-    def close(self) -> None:
-        self.receiver.close()
 
 
 def report_data(planned: Plan, progress: NotedProgress) -> None:

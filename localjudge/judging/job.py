@@ -19,7 +19,7 @@ from localjudge.dataset.samples import columns_fingerprint
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import RunDirectoryError
-from localjudge.judging.data_report import NotedProgress, report_data
+from localjudge.judging.data_report import report_data
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import find_evidence
 from localjudge.judging.jury import JudgeNames, Jury, announce, use_jury
@@ -34,7 +34,7 @@ from localjudge.judging.settings import settings_with
 from localjudge.judging.stopping import Stopping, check_aims
 from localjudge.judging.stored_data import find_judges
 from localjudge.metrics.catalog import is_judged
-from localjudge.progress import Progress, count_with_progress
+from localjudge.progress import NotedProgress, Progress, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
 from localjudge.run_directory.directory import (
     STORE,

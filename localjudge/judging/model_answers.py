@@ -7,6 +7,7 @@ origin. Errors are never reused. Judges that are not in memory at the same time 
 judge of a jury has the same questions, keys and windows as alone.
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -242,7 +243,7 @@ class AnswersInTurns(ModelAnswers):
         self._later: Sequence[int] = ()
         """The judges whose turns come later."""
         self._prepared: set[str] = set()
-        self._without_question: dict[AskedUnit, Verdict | NoAnswer] = {}
+        self._without_question: dict[AskedUnit, Reply] = {}
 
     def prepare(self, samples: Sequence[Sample]) -> bool:
         """Let each judge answer all questions about these samples, unless they did."""
@@ -280,14 +281,9 @@ class AnswersInTurns(ModelAnswers):
 
     def replies(self, tasks: Sequence[TaskRef]) -> Replies:
         """Ask the judge that has its turn. The answers of the others are stored."""
-        replies: dict[AskedUnit, Reply] = {}
-        replies |= self._stored.answers_about(dict.fromkeys(task.sample_id for task in tasks))
-        for task in tasks:
-            for number in self.judges:
-                unit = task.asked(number)
-                if unit in self._without_question:
-                    replies[unit] = self._without_question[unit]
-        return {**replies, **super().replies(tasks)}
+        stored = self._stored.answers_about(dict.fromkeys(task.sample_id for task in tasks))
+        now = super().replies(tasks)
+        return ChainMap(dict(now), self._without_question, dict(stored))
 
     def _ask(self, number: int, tasks: Sequence[TaskRef]) -> dict[AskedUnit, Reply]:
         """Expect questions of the later judges, too, and keep results without a question."""

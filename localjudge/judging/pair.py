@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 from localjudge.dataset import load_pair
 from localjudge.dataset.dataset import PairedAnswers
 from localjudge.errors import InputError
-from localjudge.judging.data_report import NotedProgress
 from localjudge.judging.estimate import Estimate, estimate_job
 from localjudge.judging.job import Job, open_job
 from localjudge.judging.plan import Data, Plan, data_to_read, pair_directory
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric, catalog
-from localjudge.progress import Progress
+from localjudge.progress import NotedProgress, Progress
 from localjudge.run_directory.comparison_directory import ComparisonDirectory, folder_names
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import numbered, option, option_name

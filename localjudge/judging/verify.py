@@ -4,53 +4,78 @@
        │                       └──────────judge────────> verdicts            the same verdicts?
        └──sha256──> the data named in the manifest?
 
+    data file ──read as for the run──> samples ──sha256 of each──> the stored ones?
+      └──sha256──> the one in the manifest?
+
 Questions are built from the samples; stored prompts are never sent to the judge, because the run
-may be foreign.
+may be foreign. The data file may be of a run of two columns, whose rows and ids depend on both.
 """
 
+import hashlib
 import random
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
+from localjudge.dataset import Dataset, load, load_pair
+from localjudge.dataset.samples import SampleRow, content_hash
 from localjudge.engine.protocol import Engine
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import JudgeNames, Jury, use_jury
-from localjudge.judging.plan import Data, data_to_read
+from localjudge.judging.plan import Data, DataToRead, data_to_read
 from localjudge.judging.settings import VerifySettings
 from localjudge.judging.stored_data import find_judges, read_run_settings
 from localjudge.judging.verify_answers import RepeatedAnswers, RowChange
 from localjudge.judging.verify_files import (
     MAX_CHANGES,
-    DataFileCheck,
+    LabelsCheck,
     changed_rows,
     changed_values,
-    compare_data,
-    data_differences,
-)
-from localjudge.judging.verify_labels import (
-    LabelsCheck,
     check_labels,
+    data_differences,
 )
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, count_with_progress
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.files import VERIFICATION, Result, write_verification
 from localjudge.run_directory.identity import signature
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.run_directory.store_reader import stored_keys
+from localjudge.run_directory.store_reader import stored_keys, stored_rows
 from localjudge.run_directory.summary import SUMMARY, Summary, Totals
-from localjudge.types import JudgeCard, Record
+from localjudge.types import JudgeCard, Record, Sample
 from localjudge.words import option_name
 
 REPORT = "report.html"
 _MACHINE = ("engine.system", "engine.gpu_layers", "engine.repack")
 _VERSIONS = "versions."
+_SHOWN_IDS = 5
+
+
+class DataFileCheck(Record):
+    """Whether data files give the samples of a run. It is true if they do.
+
+    `missing` stored samples are not in the files, of which `examples` names the first by id. The
+    files have `rows` usable rows, and the run read `rows_read`. `has_same_bytes` is None without
+    checksums of files in the manifest.
+    """
+
+    files: tuple[str, ...]
+    sha256: tuple[str, ...]
+    has_same_bytes: bool | None
+    samples: int
+    missing: int
+    examples: tuple[str, ...]
+    rows: int
+    rows_read: int
+
+    def __bool__(self) -> bool:
+        return not self.missing and self.rows == self.rows_read
 
 
 class ReportCheck(Record):
@@ -164,7 +189,7 @@ def verify_run(
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
         data_file = None
         if data is not None:
-            data_file = compare_data(run, data_to_read(data, computed, settings), progress)
+            data_file = _compare_data(run, data_to_read(data, computed, settings), progress)
         if engine is None and run.manifest.judge.has_no_model:
             engine = NoModel()
         if not judge and engine is None:
@@ -282,3 +307,49 @@ def _finish(
         progress.note(f"{VERIFICATION} cannot be stored: {problem}")
         return verification.model_copy(update={"not_stored": problem})
     return verification
+
+
+def _compare_data(run: RunRecord, to_read: DataToRead, progress: Progress) -> DataFileCheck:
+    """Read the data as for the run, and look for each stored sample with its columns.
+
+    Raises DataError for unusable data, InputError for missing columns.
+    """
+    dataset = _read_again(run, to_read, progress)
+    hashes = set(map(_hash_row, dataset.table.rows()))
+    missing: list[str] = []
+    for row in stored_rows(run.directory / STORE):
+        if _hash_row(row) not in hashes:
+            missing.append(row.id)
+    environment = run.manifest.environment
+    has_same_bytes = None
+    if environment.source_sha256 and dataset.source_sha256:
+        has_same_bytes = environment.source_sha256 == dataset.source_sha256
+    return DataFileCheck(
+        files=dataset.sources,
+        sha256=dataset.source_sha256,
+        has_same_bytes=has_same_bytes,
+        samples=run.summary.samples,
+        missing=len(missing),
+        examples=tuple(missing[:_SHOWN_IDS]),
+        rows=len(dataset.samples),
+        rows_read=environment.samples_read,
+    )
+
+
+def _read_again(run: RunRecord, to_read: DataToRead, progress: Progress) -> Dataset:
+    directory = run.directory.resolve()
+    comparison = ComparisonDirectory.find(directory.parent)
+    if comparison is None or directory.name not in (comparison.baseline, comparison.run):
+        return load(to_read.rows, **to_read.options, progress=progress)
+    baseline = RunRecord.open(comparison.baseline_path, check=False)
+    column = baseline.manifest.environment.mapping["response"]
+    pair = load_pair(to_read.rows, column, **to_read.options, progress=progress)
+    if directory.name == comparison.baseline:
+        return pair.baseline
+    return pair.run
+
+
+def _hash_row(row: SampleRow) -> bytes:
+    """Return the sha256 of the id, the fields and the other columns."""
+    fields = content_hash(Sample.model_validate_json(row.content))
+    return hashlib.sha256(f"{fields} {row.id} {row.extras}".encode()).digest()

@@ -1,4 +1,4 @@
-"""Judge the samples of a run again, to verify it.
+"""The answers of a run that is verified: as they are stored, or as its judge gives them again.
 
     samples ──metrics, by stored answers──> tasks ──wording──> questions ──drawn?──> judge
                                                                     │                  │
@@ -9,21 +9,25 @@
 Metrics use the stored answers, so that they ask the same questions as in the run.
 """
 
+from collections import ChainMap
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 
 from localjudge.engine.protocol import ask
 from localjudge.errors import InputError
 from localjudge.judging.evaluate import Replies, Reply, StoredAnswers, evaluate
 from localjudge.judging.jury import Jury
-from localjudge.judging.questions import TaskRef, Wording, digest, distinct
+from localjudge.judging.questions import NO_CONTEXT, TaskRef, Wording, digest, distinct
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
+from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.store_reader import AskedUnit, altered_requests, stored_answers
 from localjudge.types import Answer, Label, NoAnswer, Record, Sample, Verdict
 
 _NOT_ASKED = NoAnswer(error="the run did not ask this")
+_NOT_THERE = NoAnswer(error="its row is missing")
 
 
 class RowChange(Record):
@@ -52,6 +56,42 @@ class RowChange(Record):
         return abs(self.p_after - self.p_before)
 
 
+class StoredVerdicts(StoredAnswers):
+    """The stored answers, and the stored verdicts without a question."""
+
+    def __init__(self, run: RunRecord) -> None:
+        super().__init__(run)
+        self._evaluations = run.iter_evaluations()
+        self._rows: dict[tuple[str, str], Sequence[VerdictRow]] = {}
+
+    def begin(self, block: Sequence[Sample]) -> None:
+        """Read the answers and the verdicts about these samples."""
+        super().begin(block)
+        self._rows = {}
+        for evaluation in chain.from_iterable(islice(self._evaluations, len(block))):
+            self._rows[evaluation.sample_id, evaluation.metric] = evaluation.verdicts
+
+    def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
+        """Return the verdicts by the stored answers.
+
+        Reasons for not asking are only in the rows.
+        """
+        verdicts = super().verdicts(tasks)
+        for index, task in enumerate(tasks):
+            judges = self.choose_judges(task.metric)
+            if all(task.asked(judge) in self.stored for judge in judges):
+                continue
+            verdicts[index] = _NOT_THERE
+            rows = self._rows.get((task.sample_id, task.metric), ())
+            if task.position < len(rows):
+                row = rows[task.position]
+                if row.label is None:
+                    verdicts[index] = NoAnswer(error=row.error or "", valid_mass=row.valid_mass)
+                elif row.label == NO_CONTEXT.label and row.p_yes is None:
+                    verdicts[index] = NO_CONTEXT
+        return verdicts
+
+
 class RepeatedAnswers(StoredAnswers):
     """The stored answers of a run, of which the judges give the `drawn` ones again.
 
@@ -78,10 +118,9 @@ class RepeatedAnswers(StoredAnswers):
         self._asked: set[bytes] = set()
         self._asking: tuple[int, Wording] | None = None
         """Number and wording of the judge that is asked now."""
-        self._known: dict[AskedUnit, Reply] = {}
+        self._without_question: dict[AskedUnit, Reply] = {}
+        self._known = ChainMap(self._without_question)
         """The replies about the current block."""
-        self._without_question: dict[str, dict[AskedUnit, Reply]] = {}
-        """Results without a question, by sample."""
         self._shapes: set[str] = set()
         self._altered_units = 0
         self.changed: dict[str, Answer | NoAnswer] = {}
@@ -121,9 +160,7 @@ class RepeatedAnswers(StoredAnswers):
     def begin(self, block: Sequence[Sample]) -> None:
         """Read the answers about these samples."""
         super().begin(block)
-        self._known = dict(self.stored)
-        for sample in block:
-            self._known |= self._without_question.get(sample.id, {})
+        self._known = ChainMap(self._without_question, dict(self.stored))
 
     def replies(self, tasks: Sequence[TaskRef]) -> Replies:
         """Return the stored windows, and the results without a question."""
@@ -145,7 +182,17 @@ class RepeatedAnswers(StoredAnswers):
                 if not self.changed.keys().isdisjoint(keys):
                     before = self.decide(task, self._known)
                     after = self.decide(task, self._change(units))
-                    self.rows.append(_describe_change(task, before, after))
+                    change = RowChange(
+                        sample_id=task.sample_id,
+                        metric=task.metric,
+                        position=task.position,
+                        text=task.task.unit.span.text,
+                        before=getattr(before, "label", None),
+                        after=getattr(after, "label", None),
+                        p_before=getattr(before, "p_yes", None),
+                        p_after=getattr(after, "p_yes", None),
+                    )
+                    self.rows.append(change)
         else:
             self._repeat_questions(tasks, *self._asking)
         return super().verdicts(tasks)
@@ -177,13 +224,9 @@ class RepeatedAnswers(StoredAnswers):
             is_altered = asked_before != windows
             self._altered_units += is_altered
             if not isinstance(asked, tuple):
-                self._know(unit, asked)
+                self._without_question[unit] = asked
             elif is_altered:
-                self._know(unit, _NOT_ASKED)
-
-    def _know(self, unit: AskedUnit, result: Verdict | NoAnswer) -> None:
-        self._known[unit] = result
-        self._without_question.setdefault(unit.sample_id, {})[unit] = result
+                self._without_question[unit] = _NOT_ASKED
 
     def _change(self, units: Sequence[AskedUnit]) -> Replies:
         """Return the replies about these units with the new answers."""
@@ -202,18 +245,3 @@ class RepeatedAnswers(StoredAnswers):
         """Count stored requests that the samples do not lead to, after all have been evaluated."""
         altered = altered_requests(self.store, self._engines, self._shapes)
         return max(altered, self._altered_units)
-
-
-def _describe_change(
-    task: TaskRef, before: Verdict | NoAnswer, after: Verdict | NoAnswer
-) -> RowChange:
-    return RowChange(
-        sample_id=task.sample_id,
-        metric=task.metric,
-        position=task.position,
-        text=task.task.unit.span.text,
-        before=getattr(before, "label", None),
-        after=getattr(after, "label", None),
-        p_before=getattr(before, "p_yes", None),
-        p_after=getattr(after, "p_yes", None),
-    )

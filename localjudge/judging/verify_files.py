@@ -2,55 +2,71 @@
 
     manifest.json ──sha256──> result files        samples ──sha256──> the data in the manifest
     samples, stored answers ──rule, count again──> the same files?
-    data file ──read as for the run──> samples ──sha256 of each──> the stored ones?
-      └──sha256──> the one in the manifest?
 
-`verify` also builds the questions again and asks the judge. The data file may be of a run of two
-columns, whose rows and ids depend on both.
+`verify` also builds the questions again and asks the judge. Labels are compared with the last
+successful verification (`verification.json`):
+
+    labels.jsonl              still begins with the same bytes
+    settings of the drawings  are the same: metrics, seed, sizes, column, and statements of the run
+    sizes of the statements   are those of their drawing, also before the first verification
+
+Labels may be added between two verifications. Other changes before the first verification
+remain unnoticed, and whoever changes both files can hide any change.
 """
 
 import hashlib
+import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import chain, islice
+from itertools import groupby
+from math import isclose
+from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
-from localjudge.dataset import Dataset, load, load_pair
+from localjudge.analysis.compare import join_statements
 from localjudge.dataset.samples import (
-    SampleRow,
     columns_fingerprint,
-    content_hash,
     fingerprint,
 )
 from localjudge.errors import ChangedFile, LocaljudgeError, RunDirectoryError
-from localjudge.judging.evaluate import StoredAnswers, evaluate
+from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import find_evidence
-from localjudge.judging.plan import DataToRead
-from localjudge.judging.questions import NO_CONTEXT, TaskRef
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.stored_data import read_run_settings
-from localjudge.judging.verify_labels import check_labels
+from localjudge.judging.verify_answers import StoredVerdicts
+from localjudge.labels.drawing import DISPUTED, DrawingName, draw_again, hash_frames
+from localjudge.labels.run_labels import RunLabels, read_run_labels
+from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.metrics import Metric
-from localjudge.progress import Progress
+from localjudge.resources import write_output
 from localjudge.run_directory import directory as run_directory
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, differences
-from localjudge.run_directory.directory import STORE, excerpt, open_regular
-from localjudge.run_directory.files import object_text, row_lines
+from localjudge.run_directory.directory import STORE, excerpt, now, open_regular
+from localjudge.run_directory.files import (
+    VERIFICATION,
+    VerifiedLabels,
+    are_altered,
+    object_text,
+    row_lines,
+    verified_labels,
+)
 from localjudge.run_directory.identity import DataIdentity
-from localjudge.run_directory.label_rows import LABELS
-from localjudge.run_directory.result_rows import Evaluation, VerdictRow, row_files
+from localjudge.run_directory.label_rows import LABELS, LabelFile, LabelRow, label_file
+from localjudge.run_directory.result_rows import Evaluation, row_files
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.store_reader import stored_rows
 from localjudge.run_directory.summary import SUMMARY, Summary, Totals
-from localjudge.types import NoAnswer, Record, Sample, Verdict
+from localjudge.types import Record
+from localjudge.words import numbered
 
 MAX_CHANGES = 20
 """Differences of a file that are listed."""
-_SHOWN_IDS = 5
 _UNREADABLE = "it cannot be read"
+_TOLERANCE = 1e-4
+"""Of a size, relative: its last digits differ between machines."""
 Reason = Literal[
     "checksum",
     "stored_data",
@@ -63,7 +79,6 @@ Reason = Literal[
     "not_reproduced",
     "error",
 ]
-_NOT_THERE = NoAnswer(error="its row is missing")
 
 
 class Alteration(NamedTuple):
@@ -134,7 +149,7 @@ def _recompute(run: RunRecord, metrics: Sequence[Metric]) -> Iterator[Alteration
     computed = run.find_metrics(metrics)
     settings = read_run_settings(manifest)
     totals = run.totals(run)
-    answers = _StoredVerdicts(run)
+    answers = StoredVerdicts(run)
     evaluated = evaluate(run.iter_samples(), computed, answers, settings.sentences)
     files = changed_rows(run, evaluated, totals, settings)
     card = manifest.card.model_copy(update={"name": run.summary.judge.name})
@@ -146,42 +161,6 @@ def _recompute(run: RunRecord, metrics: Sequence[Metric]) -> Iterator[Alteration
     for name, changes in files.items():
         if changes:
             yield Alteration("results", name, ", ".join(changes))
-
-
-class _StoredVerdicts(StoredAnswers):
-    """The stored answers, and the stored verdicts without a question."""
-
-    def __init__(self, run: RunRecord) -> None:
-        super().__init__(run)
-        self._evaluations = run.iter_evaluations()
-        self._rows: dict[tuple[str, str], Sequence[VerdictRow]] = {}
-
-    def begin(self, block: Sequence[Sample]) -> None:
-        """Read the answers and the verdicts about these samples."""
-        super().begin(block)
-        self._rows = {}
-        for evaluation in chain.from_iterable(islice(self._evaluations, len(block))):
-            self._rows[evaluation.sample_id, evaluation.metric] = evaluation.verdicts
-
-    def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        """Return the verdicts by the stored answers.
-
-        Reasons for not asking are only in the rows.
-        """
-        verdicts = super().verdicts(tasks)
-        for index, task in enumerate(tasks):
-            judges = self.choose_judges(task.metric)
-            if all(task.asked(judge) in self.stored for judge in judges):
-                continue
-            verdicts[index] = _NOT_THERE
-            rows = self._rows.get((task.sample_id, task.metric), ())
-            if task.position < len(rows):
-                row = rows[task.position]
-                if row.label is None:
-                    verdicts[index] = NoAnswer(error=row.error or "", valid_mass=row.valid_mass)
-                elif row.label == NO_CONTEXT.label and row.p_yes is None:
-                    verdicts[index] = NO_CONTEXT
-        return verdicts
 
 
 def _check_labels(run: RunRecord) -> Iterator[Alteration]:
@@ -252,68 +231,163 @@ def changed_values(run: RunRecord, summary: Summary) -> list[str]:
     return [excerpt(change.ingredient) for change in changes]
 
 
-class DataFileCheck(Record):
-    """Whether data files give the samples of a run. It is true if they do.
+class LabelsCheck(Record):
+    """The `current` labels, unless they cannot be read, and the ones `verified` last.
 
-    `missing` stored samples are not in the files, of which `examples` names the first by id. The
-    files have `rows` usable rows, and the run read `rows_read`. `has_same_bytes` is None without
-    checksums of files in the manifest.
+    `problems` state what was changed: rows of the file (`is_file_altered`), or only the statements
+    of the run. `means` are the recomputed corrected means.
     """
 
-    files: tuple[str, ...]
-    sha256: tuple[str, ...]
-    has_same_bytes: bool | None
-    samples: int
-    missing: int
-    examples: tuple[str, ...]
-    rows: int
-    rows_read: int
-
-    def __bool__(self) -> bool:
-        return not self.missing and self.rows == self.rows_read
+    current: VerifiedLabels | None = None
+    verified: VerifiedLabels | None = None
+    problems: tuple[str, ...] = ()
+    is_file_altered: bool = False
+    means: RunLabels | None = None
 
 
-def compare_data(run: RunRecord, to_read: DataToRead, progress: Progress) -> DataFileCheck:
-    """Read the data as for the run, and look for each stored sample with its columns.
-
-    Raises DataError for unusable data, InputError for missing columns.
-    """
-    dataset = _read_again(run, to_read, progress)
-    hashes = set(map(_hash_row, dataset.table.rows()))
-    missing: list[str] = []
-    for row in stored_rows(run.directory / STORE):
-        if _hash_row(row) not in hashes:
-            missing.append(row.id)
-    environment = run.manifest.environment
-    has_same_bytes = None
-    if environment.source_sha256 and dataset.source_sha256:
-        has_same_bytes = environment.source_sha256 == dataset.source_sha256
-    return DataFileCheck(
-        files=dataset.sources,
-        sha256=dataset.source_sha256,
-        has_same_bytes=has_same_bytes,
-        samples=run.summary.samples,
-        missing=len(missing),
-        examples=tuple(missing[:_SHOWN_IDS]),
-        rows=len(dataset.samples),
-        rows_read=environment.samples_read,
+def check_labels(run: RunRecord) -> LabelsCheck:
+    """Compare the labels of a run with the ones at its last successful verification."""
+    verified = None
+    damage: list[str] = []
+    try:
+        verified = verified_labels(run.directory)
+    except RunDirectoryError as error:
+        damage.append(error.message)
+    try:
+        labels = label_file(run.directory)
+    except RunDirectoryError as error:
+        problems = [error.message, *damage]
+        return LabelsCheck(verified=verified, problems=tuple(problems), is_file_altered=True)
+    is_altered = bool(damage) or (verified is not None and are_altered(run.directory, verified))
+    frames: dict[str, UnitFrame] = {}
+    try:
+        if labels.rows:
+            frames = unit_frames(run)
+        current = _describe_labels(labels, frames, verified)
+    except LocaljudgeError as error:
+        problems = [f"its drawings cannot be checked: {excerpt(error.message)}", *damage]
+        return LabelsCheck(verified=verified, problems=tuple(problems), is_file_altered=is_altered)
+    if not labels.rows:
+        damage = []  # without labels nothing depends on the file
+    wrong = _count_wrong_sizes(labels.rows, frames)
+    problems = [*damage, *_find_changes(run.directory, labels, frames, verified, wrong)]
+    means = None
+    if not problems:
+        means = read_run_labels(run)
+    return LabelsCheck(
+        current=current,
+        verified=verified,
+        problems=tuple(problems),
+        is_file_altered=(is_altered or wrong > 0) and bool(problems),
+        means=means,
     )
 
 
-def _read_again(run: RunRecord, to_read: DataToRead, progress: Progress) -> Dataset:
-    directory = run.directory.resolve()
-    comparison = ComparisonDirectory.find(directory.parent)
-    if comparison is None or directory.name not in (comparison.baseline, comparison.run):
-        return load(to_read.rows, **to_read.options, progress=progress)
-    baseline = RunRecord.open(comparison.baseline_path, check=False)
-    column = baseline.manifest.environment.mapping["response"]
-    pair = load_pair(to_read.rows, column, **to_read.options, progress=progress)
-    if directory.name == comparison.baseline:
-        return pair.baseline
-    return pair.run
+def check_joint_labels(comparison: ComparisonDirectory) -> LabelsCheck:
+    """Compare the labels in the directory of two runs with the ones verified there last."""
+    directory = comparison.path
+    verified = None
+    frames: Mapping[str, UnitFrame] = {}
+    is_altered = True
+    try:
+        verified = verified_labels(directory)
+        labels = label_file(directory)
+        is_altered = verified is not None and are_altered(directory, verified)
+        if labels.rows:
+            frames = join_statements(comparison).frames
+    except LocaljudgeError as error:
+        return LabelsCheck(verified=verified, problems=(error.message,), is_file_altered=is_altered)
+    wrong = _count_wrong_sizes(labels.rows, frames)
+    problems = _find_changes(directory, labels, frames, verified, wrong)
+    return LabelsCheck(
+        current=_describe_labels(labels, frames, verified),
+        verified=verified,
+        problems=tuple(problems),
+        is_file_altered=is_altered or wrong > 0,
+    )
 
 
-def _hash_row(row: SampleRow) -> bytes:
-    """Return the sha256 of the id, the fields and the other columns."""
-    fields = content_hash(Sample.model_validate_json(row.content))
-    return hashlib.sha256(f"{fields} {row.id} {row.extras}".encode()).digest()
+def verify_joint_labels(directory: Path, *, keep: bool) -> LabelsCheck:
+    """Check the labels in the directory of two runs.
+
+    Keeps what they are now for the next verification, if they have no problem and `keep` says that
+    both runs were verified.
+    """
+    check = check_joint_labels(ComparisonDirectory.open(directory))
+    if keep and not check.problems and check.current and check.current.rows:
+        content = f"{check.current.model_dump_json(indent=2)}\n"
+        write_output(directory / VERIFICATION, [content.encode()])
+    return check
+
+
+def _describe_labels(
+    labels: LabelFile, frames: Mapping[str, UnitFrame], verified: VerifiedLabels | None
+) -> VerifiedLabels:
+    when = now()
+    first = when
+    if verified and verified.rows:
+        first = verified.first or verified.when
+    return VerifiedLabels(
+        rows=len(labels.rows),
+        size=labels.size,
+        sha256=labels.sha256,
+        drawings_sha256=_hash_drawings(labels.rows, frames),
+        when=when,
+        first=first,
+    )
+
+
+def _find_changes(
+    directory: Path,
+    labels: LabelFile,
+    frames: Mapping[str, UnitFrame],
+    verified: VerifiedLabels | None,
+    wrong: int,
+) -> list[str]:
+    """Say what was changed. `wrong` labels have another size than in their drawing."""
+    if wrong:
+        return [f"size_share of {numbered(wrong, 'row')} is not that of the drawing"]
+    if verified is None or not verified.rows:
+        return []
+    rows = f"the {numbered(verified.rows, 'row')} verified on {verified.when}"
+    if are_altered(directory, verified):
+        return [f"differs from {rows}"]
+    if _hash_drawings(labels.rows[: verified.rows], frames) != verified.drawings_sha256:
+        return [f"the settings of its drawings differ from those of {rows}"]
+    return []
+
+
+def _count_wrong_sizes(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> int:
+    """Return how many labels have another size than in their drawing, if it can be repeated."""
+    statements = sum(len(frame.by_key) for frame in frames.values())
+    wrong = 0
+    by_name = groupby(sorted(rows, key=lambda row: row.draw or ""), key=lambda row: row.draw)
+    for name, drawn_rows in by_name:
+        if not name or name == DISPUTED:
+            continue
+        drawing = draw_again(name, frames, statements)
+        if drawing is None:
+            continue
+        shares = {each.key: each.size_share for each in drawing.statements}
+        for row in drawn_rows:
+            share = shares.get(row.key)
+            if row.frame == drawing.frame and row.size_share and share is not None:
+                wrong += not isclose(row.size_share, share, rel_tol=_TOLERANCE)
+    return wrong
+
+
+def _hash_drawings(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> str:
+    """Return the sha256 of the settings of the drawings that these labels name.
+
+    The settings are the drawing's name, which states seed, metrics, sizes and column, and the
+    checksum of the statements.
+    """
+    names = {row.draw for row in rows if row.draw}
+    settings = []
+    for name in sorted(names):
+        drawing = DrawingName.parse(name)
+        drawn_frames = []
+        if drawing is not None:
+            drawn_frames = [frames[metric] for metric in drawing.metrics if metric in frames]
+        settings.append([name, hash_frames(drawn_frames)])
+    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()

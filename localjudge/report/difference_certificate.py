@@ -21,8 +21,7 @@ from localjudge.analysis.comparison import (
     decide_difference,
 )
 from localjudge.errors import InputError
-from localjudge.judging.verify_files import Alteration
-from localjudge.judging.verify_labels import check_joint_labels
+from localjudge.judging.verify_files import Alteration, check_joint_labels
 from localjudge.labels.decisions import Decisions
 from localjudge.metrics import catalog
 from localjudge.report.certificate import (

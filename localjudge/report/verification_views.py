@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from localjudge.judging.verify import REPORT, Verification
-from localjudge.judging.verify_files import DataFileCheck
-from localjudge.judging.verify_labels import LabelsCheck
+from localjudge.judging.verify import REPORT, DataFileCheck, Verification
+from localjudge.judging.verify_files import LabelsCheck
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.differences import Difference
 from localjudge.run_directory.label_rows import LABELS
