@@ -21,7 +21,7 @@ from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
 from localjudge.judging.evaluate import evaluate
-from localjudge.judging.evidence import verdicts_with_evidence
+from localjudge.judging.evidence import find_evidence
 from localjudge.judging.job import open_job
 from localjudge.judging.jury import AnswerMemory, JudgeNames, Jury, announce, use_jury
 from localjudge.judging.model_answers import ModelAnswers, earlier_answers
@@ -39,7 +39,13 @@ from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.report.terminal import progress_for
 from localjudge.run import Output, Run, directory_for
-from localjudge.run_directory.result_rows import Evaluation, ScoreRow, VerdictRow, score_rows
+from localjudge.run_directory.result_rows import (
+    Evaluation,
+    ScoreRow,
+    VerdictRow,
+    score_rows,
+    with_evidence,
+)
 from localjudge.types import JudgeCard
 from localjudge.words import option
 
@@ -169,9 +175,13 @@ class Judge:
         """Return the scores, and the verdicts with their evidence, for adapters."""
         planned = plan(rows, metrics, self.settings)
         evaluations, letters = self._evaluate(planned)
-        samples = planned.dataset.samples
-        verdicts = verdicts_with_evidence(evaluations, samples, planned.settings, letters)
-        return list(score_rows(evaluations)), verdicts
+        scores = list(score_rows(evaluations))
+        verdicts = chain.from_iterable(evaluation.verdicts for evaluation in evaluations)
+        if planned.settings.no_evidence:
+            return scores, list(verdicts)
+        samples = iter(planned.dataset.samples)
+        evidence = find_evidence(evaluations, samples, planned.settings, letters)
+        return scores, list(with_evidence(verdicts, evidence))
 
     def _evaluate(self, planned: Plan) -> tuple[list[Evaluation], int | None]:
         """Return the evaluations, and how many letters a judge has read for each statement."""

@@ -197,7 +197,7 @@ def _count_questions(job: Job, judge: SingleJudge, earlier: Sequence[EarlierAnsw
     settings = job.plan.settings
     metrics = job.plan.metrics
     samples = job.plan.dataset.samples
-    wording = Wording(judge, settings.sentences, settings.language)
+    wording = Wording(judge, settings)
     seen: set[bytes] = set()
     verdicts = 0
     tokens = 0

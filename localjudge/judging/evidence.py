@@ -22,7 +22,7 @@ from localjudge.judge.nearest import Finders, shared_finders
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
-from localjudge.run_directory.result_rows import Evaluation, EvidenceRow, VerdictRow, with_evidence
+from localjudge.run_directory.result_rows import Evaluation, EvidenceRow, VerdictRow
 from localjudge.text.finder import CLOSE, CLOSE_UNREAD, Finder, Match, Part
 from localjudge.text.marks import RANK
 from localjudge.text.segmenter import JudgedSentences, judged_sentences
@@ -51,21 +51,6 @@ def find_evidence(
             for verdict in evaluation.verdicts:
                 if verdict.unit == "statement" and verdict.source in _COMPARED:
                     yield from _make_rows(texts, verdict)
-
-
-def verdicts_with_evidence(
-    evaluations: Sequence[Evaluation],
-    samples: Iterable[Sample],
-    settings: RunSettings,
-    letters: int | None,
-) -> list[VerdictRow]:
-    """Return the verdicts of these evaluations, each with its evidence unless settings omit it."""
-    verdicts = list(chain.from_iterable(evaluation.verdicts for evaluation in evaluations))
-    if settings.no_evidence:
-        return verdicts
-    return list(
-        with_evidence(verdicts, find_evidence(evaluations, iter(samples), settings, letters))
-    )
 
 
 class _SampleTexts:

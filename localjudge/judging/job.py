@@ -233,7 +233,8 @@ class Job:
                 problem = f"{self.path} has samples drawn with seed {seed}"
                 raise RunDirectoryError(problem, hint=hint)
             at_least = existing.data.rows
-        return Stopping(self.plan, self.baseline, at_least, existing.sampling.optional_stopping)
+        by_scores = existing.sampling.optional_stopping
+        return Stopping(self.plan, self.baseline, at_least, optional_stopping=by_scores)
 
     def _count_earlier_work(self, store: Store) -> dict[str, Any]:
         """Return the answers and labels of earlier processes."""

@@ -204,17 +204,12 @@ def make_prompts(
     how_read = None
     if profile.nearest is not None:
         how_read = nearest.identity(profile.nearest.letters, profile.nearest.units, language)
-    chat = _find_chat_ends(profile, engine)
-    return PromptWriter(profile, chat, reasons=reasons, nearest=how_read)
-
-
-def _find_chat_ends(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
-    """Return the text of the chat template around a prompt, or None without a chat."""
+    chat: ChatEnds | None = None
     if profile.converses and has_model_file(engine):
-        return engine.chat_without_ends
-    if profile.chat:
-        return engine.chat_ends
-    return None
+        chat = engine.chat_without_ends
+    elif profile.chat:
+        chat = engine.chat_ends
+    return PromptWriter(profile, chat, reasons=reasons, nearest=how_read)
 
 
 def _announce(

@@ -120,17 +120,17 @@ class Jury:
             return self.judges[0].card
         return card_of_jury(self._identify_judges([]), self.source)
 
-    @property
-    def announcement(self) -> str:
-        """One line for a jury of several, and the lines of the judges."""
-        lines: list[str] = []
+    def introduce(self, progress: Progress) -> None:
+        """Report the judges, and before them that they are several."""
         if not self.is_single:
             count = len(self.judges)
-            lines.append(f"jury of {count} judges, one after the other: {', '.join(self.names)}")
-        lines += [judge.announcement for judge in self.judges]
+            names = ", ".join(self.names)
+            progress.note(f"jury of {count} judges, one after the other: {names}")
+        for judge in self.judges:
+            for line in judge.announcement.splitlines():
+                progress.note(line)
         if self.advice:
-            lines.append(self.advice)
-        return "\n".join(lines)
+            progress.note(self.advice)
 
     @property
     def memory_bytes(self) -> int:
@@ -196,7 +196,7 @@ class Jury:
             settings.sentences.identity,
             metrics,
             rule,
-            settings.calibration_checksums,
+            {calibration.question: calibration.sha256 for calibration in settings.calibration},
         )
 
     def _identify_judges(self, tasks: Collection[str]) -> dict[str, JuryMember]:
@@ -311,9 +311,10 @@ def use_jury(
     else:
         names = _list_names(judge)
         jury_name = None
-        if len(names) == 1 and names[0] in model_registry.registered_juries():
-            jury_name = names[0]
-            names = model_registry.expand_jury(jury_name)
+        registered = model_registry.registered_juries().get(names[0])
+        if len(names) == 1 and registered is not None:
+            jury_name = registered.name
+            names = list(registered.judges)
         with joined(settings.ray), ExitStack() as undo:
             judges = _open_each(names, settings, progress, undo, keep_open=keep_open)
             jury = Jury(judges, settings, name=jury_name, keep_open=keep_open, progress=progress)
@@ -389,8 +390,7 @@ def announce(
     Measures missing scales of a jury. Raises InputError for a metric that a judge cannot answer,
     and for a calibration of another judge or question.
     """
-    for line in jury.announcement.splitlines():
-        progress.note(line)
+    jury.introduce(progress)
     unanswerable = [metric.name for metric in metrics if not jury.judges_for(metric)]
     if unanswerable:
         listed = ", ".join(unanswerable)

@@ -124,8 +124,7 @@ class ModelAnswers(Answers):
         self._jury = jury
         self._store = store
         self._metrics = planned.metrics
-        self._sentences = settings.sentences
-        self._language = settings.language
+        self._settings = settings
         self._earlier = earlier
         self._now = list(judges)
         """Numbers of the judges that are asked now."""
@@ -166,7 +165,7 @@ class ModelAnswers(Answers):
         """Return the replies of one judge: by known answers, and by the engine for the others."""
         if number not in self._wordings:
             judge = self._jury.open(number)
-            self._wordings[number] = Wording(judge, self._sentences, self._language)
+            self._wordings[number] = Wording(judge, self._settings)
         wording = self._wordings[number]
         selected = self.select_tasks(tasks, number)
         worded = wording.word(selected)
@@ -265,7 +264,7 @@ class AnswersInTurns(ModelAnswers):
         self.total = len(samples)
         self._done = 0
         is_waiting = False
-        for evaluations in evaluate(samples, self._metrics, self, self._sentences):
+        for evaluations in evaluate(samples, self._metrics, self, self._settings.sentences):
             for evaluation in evaluations:
                 if any(verdict.error == NOT_YET.error for verdict in evaluation.verdicts):
                     is_waiting = True

@@ -15,7 +15,7 @@ from localjudge.errors import SampleError
 from localjudge.judge.nearest import shared_finders, show_nearest
 from localjudge.judge.windows import Windows
 from localjudge.judging.judges import SingleJudge
-from localjudge.metrics import Sentences
+from localjudge.judging.settings import RunSettings
 from localjudge.run_directory.store_reader import AskedUnit, KeyedRequest, RequestKeys
 from localjudge.types import NoAnswer, Task, Verdict, VerdictRequest
 
@@ -52,16 +52,14 @@ class Wording:
     def __init__(
         self,
         judge: SingleJudge,
-        sentences: Sentences,
-        language: str,
-        *,
+        settings: RunSettings,
         identity: Mapping[str, Any] | None = None,
     ) -> None:
         self._prompts = judge.prompts
         self.engine = judge.engine
         self._capacity = judge.prompts.profile.window_capacity(judge.engine.capacity)
-        self._sentences = sentences
-        self._language = language
+        self._sentences = settings.sentences
+        self._language = settings.language
         if identity is None:
             identity = judge.engine.identity
         self.keys = RequestKeys(identity)

@@ -257,11 +257,6 @@ class RunSettings(EngineSettings, SettingsOfResults):
                 return calibration
         return None
 
-    @property
-    def calibration_checksums(self) -> dict[str, str]:
-        """The sha256 of each calibration, by its question."""
-        return {calibration.question: calibration.sha256 for calibration in self.calibration}
-
     def for_metrics(self, metrics: Iterable[Metric]) -> Self:
         """Return the settings with the calibrations that these metrics use."""
         questions = {get_question(metric.name) for metric in metrics}

@@ -14,7 +14,6 @@ interval.
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
@@ -78,34 +77,34 @@ def check_aims(plan: Plan, baseline: RunRecord | None) -> list[Gate]:
     return gates
 
 
-@dataclass
 class Stopping:
     """Judge the samples of a plan in random order until they are enough.
 
     At least `at_least` samples are judged. `positions` are the judged samples in the data.
     """
 
-    plan: Plan
-    baseline: RunRecord | None = None
-    at_least: int = 0
-    optional_stopping: bool = False
-    positions: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        plan = self.plan
+    def __init__(
+        self,
+        plan: Plan,
+        baseline: RunRecord | None,
+        at_least: int = 0,
+        *,
+        optional_stopping: bool = False,
+    ) -> None:
         settings = plan.settings
-        self._gates = check_aims(plan, self.baseline)
+        self.plan = plan
+        self.at_least = at_least
+        self.positions: list[int] = []
+        self._gates = check_aims(plan, baseline)
         self._draws = plan.dataset.draws(settings.seed, plan.cluster_of)
         max_cluster_size = None
-        if self.optional_stopping or settings.optional_stopping:
+        if optional_stopping or settings.optional_stopping:
             max_cluster_size = max(map(len, self._draws), default=1)
         self.sampling = plan.sampling.model_copy(update={"max_cluster_size": max_cluster_size})
         self._baseline_scores: BaselineScores | None = None
         compared = dict.fromkeys(gate.metric for gate in self._gates if gate.delta)
-        if self.baseline and compared:
-            self._baseline_scores = BaselineScores(
-                self.baseline, plan, list(compared), self.sampling
-            )
+        if baseline and compared:
+            self._baseline_scores = BaselineScores(baseline, plan, list(compared), self.sampling)
         self._totals = plan.totals(self.sampling)
         self._seconds = math.inf
         if settings.budget:

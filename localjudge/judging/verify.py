@@ -196,8 +196,7 @@ def verify_run(
             judge = find_judges(run)
         labels = check_labels(run)
         with use_jury(judge, engine, settings, progress) as jury:
-            for line in jury.announcement.splitlines():
-                progress.note(line)
+            jury.introduce(progress)
             repeated = RepeatedAnswers(run, computed, settings, drawn, progress)
             repeated.let_answer(jury)
             verification = _compare(repeated, jury, labels)

@@ -149,8 +149,7 @@ class RepeatedAnswers(StoredAnswers):
             judge = jury.open(number)
             if not jury.is_single:
                 self.progress.phase(judge.name)
-            identity = self._engines[number]
-            wording = Wording(judge, sentences, self.settings.language, identity=identity)
+            wording = Wording(judge, self.settings, self._engines[number])
             self._asking = number, wording
             for _ in evaluate(self.run.iter_samples(), self.metrics, self, sentences):
                 pass

@@ -18,7 +18,6 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -112,7 +111,6 @@ class ResultFiles:
 
     def __init__(self, directory: Path, *, with_evidence: bool) -> None:
         self._directory = directory
-        self._with_evidence = with_evidence
         remove_file(directory / _SO_FAR)
         names = row_files(with_evidence=with_evidence)
         self._parts = {name: PartFile(directory / name) for name in names}
@@ -136,7 +134,7 @@ class ResultFiles:
         manifest = manifest.with_environment(files=files)
         for part in self._parts.values():
             part.finish()
-        if not self._with_evidence:
+        if EVIDENCE not in self._parts:
             remove_file(self._directory / EVIDENCE)
         write_manifest(self._directory, manifest)
         write_file(self._directory / SUMMARY, text)
@@ -283,39 +281,25 @@ def describe_altered_labels(directory: Path) -> str | None:
     return f"{LABELS} was altered: it differs from the {rows} verified on {verified.when}"
 
 
-def check_files(
-    directory: Path, summary: Summary, manifest: Manifest, row_files: Iterable[str]
-) -> None:
+def check_files(directory: Path, summary: Summary, manifest: Manifest) -> None:
     """Raise RunDirectoryError unless the files of a finished run are unchanged and fit together."""
-    compare_manifest: list[tuple[str, object, object]] = []
-    sums = {}
-    for name, metric in manifest.judge.metrics.items():
-        if metric.criterion_sha256:
-            sums[name] = metric.criterion_sha256
-    criteria = {name: criterion.sha256 for name, criterion in manifest.criteria.items()}
-    compare_manifest.append(("criteria", criteria, sums))
-    calibrations = {}
-    for calibration in manifest.environment.settings.calibration:
-        calibrations[calibration.question] = calibration.sha256
-    compare_manifest.append(("calibrations", calibrations, manifest.judge.calibrations))
-    parts = signature(manifest.judge, manifest.data)
-    compare_manifest.append(("signature of its parts", parts, manifest.signature))
-    comparisons = chain(_compare_summary(summary, manifest), compare_manifest)
-    for name, value, in_manifest in comparisons:
+    for name, value, in_manifest in _list_stated_twice(summary, manifest):
         if value != in_manifest:
             problem = f"{name}: {excerpt(value)}, but {excerpt(in_manifest)} in manifest.json"
             raise RunDirectoryError(
                 f"the files in {directory} do not belong to one run: {problem}",
                 hint=_VERIFY,
             )
-    for name in (SUMMARY, *row_files):
+    for name in (SUMMARY, *row_files(with_evidence=manifest.environment.evidence is not None)):
         file = directory / name
         if file_sha256(file) != manifest.environment.files.get(name):
             raise ChangedFile(file, _VERIFY)
 
 
-def _compare_summary(summary: Summary, manifest: Manifest) -> Iterator[tuple[str, object, object]]:
-    """Yield what summary and manifest both state, with both values."""
+def _list_stated_twice(
+    summary: Summary, manifest: Manifest
+) -> Iterator[tuple[str, object, object]]:
+    """Yield what the summary, or another part of the manifest, states as the manifest does."""
     judge = manifest.judge
     yield "signature", summary.signature, manifest.signature
     yield "threshold", summary.threshold, judge.threshold
@@ -324,10 +308,16 @@ def _compare_summary(summary: Summary, manifest: Manifest) -> Iterator[tuple[str
     yield "metrics", sorted(summary.metrics), sorted(judge.metrics)
     yield "sha256 of the judge", summary.judge.sha256, judge.engine.model_sha256
     if not summary.judge.caution:
-        if manifest.judge.jury:
-            caution: str | None = manifest.card.caution
-        elif model_registry.packaged_as(str(summary.judge.sha256)) is None:
+        caution = manifest.card.caution
+        if not judge.jury and model_registry.packaged_as(str(summary.judge.sha256)) is None:
             caution = None
-        else:
-            caution = manifest.card.caution
         yield "caution about the judge", summary.judge.caution, caution
+    checksums: dict[str, str] = {}
+    for name, metric in judge.metrics.items():
+        if metric.criterion_sha256:
+            checksums[name] = metric.criterion_sha256
+    criteria = {name: criterion.sha256 for name, criterion in manifest.criteria.items()}
+    yield "criteria", criteria, checksums
+    calibrations = manifest.environment.settings.calibration
+    yield "calibrations", {each.question: each.sha256 for each in calibrations}, judge.calibrations
+    yield "signature of its parts", signature(judge, manifest.data), manifest.signature

@@ -316,19 +316,14 @@ def find_examination(judge: JudgeIdentity) -> Examination | None:
     file = _examination_file(judge)
     if file is None:
         return None
-    examination = _read_examination(file)
-    for combination in judge.combinations.values():
-        if examination and (combination.bias or combination.weights not in examination.weights):
-            return None  # of other weights
-    return examination
-
-
-def _read_examination(file: Path) -> Examination | None:
-    """Return the stored examination, or None without a valid one."""
     try:
-        return Examination.model_validate_json(file.read_bytes())
+        examination = Examination.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
         return None
+    for combination in judge.combinations.values():
+        if combination.bias or combination.weights not in examination.weights:
+            return None  # of other weights
+    return examination
 
 
 def _examination_file(judge: JudgeIdentity) -> Path | None:

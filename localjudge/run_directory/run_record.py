@@ -47,7 +47,6 @@ from localjudge.run_directory.result_rows import (
     VerdictId,
     VerdictRow,
     join_rows,
-    row_files,
     score_rows,
     with_evidence,
     with_expected,
@@ -117,7 +116,7 @@ class RunRecord(Mapping[str, MetricSummary]):
             return replace(run, summary=summary)
         run = cls(path, read_summary(path), manifest)
         if check:
-            check_files(path, run.summary, manifest, row_files(with_evidence=run.has_evidence))
+            check_files(path, run.summary, manifest)
         if not all("expected" in each.model_fields_set for each in run.summary.metrics.values()):
             return run._add_expected_means(check=check)
         return run
