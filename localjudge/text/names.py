@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 
 _SPACES = re.compile(r"\s+")
 _INVISIBLE = {"Cc", "Cf"}
@@ -79,15 +80,13 @@ def is_damaged(name: str) -> bool:
     """Return whether a name lost letters, or is UTF-8 that was read in another encoding."""
     if _REPLACED.search(name):
         return True
-    return not name.isascii() and any(_is_misread(name, encoding) for encoding in _EUROPEAN)
-
-
-def _is_misread(name: str, encoding: str) -> bool:
-    try:
-        name.encode(encoding).decode("utf-8")
-    except UnicodeError:
+    if name.isascii():
         return False
-    return True
+    for encoding in _EUROPEAN:
+        with suppress(UnicodeError):
+            name.encode(encoding).decode("utf-8")
+            return True
+    return False
 
 
 def damaged_forms(name: str) -> frozenset[str]:

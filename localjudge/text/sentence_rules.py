@@ -308,7 +308,17 @@ def _other_script(stop: Stop) -> bool | None:
         return None
     if stop.mark == "．" and stop.follower.isdigit() and not stop.gap:
         return False
-    return not (stop.closed and not stop.gap and _quotation_continues(stop))
+    if stop.gap or not stop.closed:
+        return True
+    if stop.follower in _QUOTING:
+        return False
+    if not _SAYING.match(stop.right):
+        return True
+    closing = stop.closed[-1]
+    opening = _OPENING_QUOTE.get(closing, closing)
+    start = stop.text.rfind(opening, stop.begin, stop.end)
+    # The verb of saying belongs to the next sentence: "他说：“你好。”她问".
+    return start > stop.begin and stop.text[start - 1] in "：:，,、"
 
 
 def _before_cjk(stop: Stop) -> bool | None:
@@ -373,21 +383,6 @@ def _exclamation(stop: Stop) -> bool | None:
     if stop.word in _EXCLAIMING and len(stop.mark) == 1:
         return stop.before_starter
     return stop.before_capital or not stop.closed
-
-
-def _quotation_continues(stop: Stop) -> bool:
-    """Return whether a verb of saying or a particle follows, as in "「はい。」と言った"."""
-    if stop.follower in _QUOTING:
-        return True
-    if not _SAYING.match(stop.right):
-        return False
-    closing = stop.closed[-1]
-    opening = _OPENING_QUOTE.get(closing, closing)
-    start = stop.text.rfind(opening, stop.begin, stop.end)
-    is_introduced = (
-        start > stop.begin and stop.text[start - 1] in "：:，,、"
-    )  # "他说：“你好。”她问"
-    return not is_introduced
 
 
 def _is_run_on_word(stop: Stop, rest: str) -> bool:

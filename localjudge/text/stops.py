@@ -237,7 +237,15 @@ def _often_ending(stop: Stop) -> bool | None:
 
 def _abbreviation(stop: Stop) -> bool | None:
     """End at an abbreviation or initial only before a function word."""
-    if not (stop.after_letter or _looks_abbreviated(stop)):
+    word = stop.word
+    looks_abbreviated = (
+        stop.after_letter
+        or _DOTTED.fullmatch(word)
+        or _CONSONANTS.fullmatch(word)
+        or word.endswith(stop.conventions.endings)
+        or _is_listed(stop, stop.conventions.may_end)
+    )
+    if not looks_abbreviated:
         return None
     # A surname of several words: "J. Van der Berg", "C. De Luca".
     surname = _PARTICLE.match(stop.ahead)
@@ -354,15 +362,6 @@ def _precedes_number_or_label(stop: Stop) -> bool:
         return True
     letter = stop.next.rstrip(".")
     return len(letter) == 1 and letter.isalpha() and not stop.before_starter
-
-
-def _looks_abbreviated(stop: Stop) -> bool:
-    word = stop.word
-    if _DOTTED.fullmatch(word) or _CONSONANTS.fullmatch(word):
-        return True
-    if word.endswith(stop.conventions.endings):
-        return True
-    return _is_listed(stop, stop.conventions.may_end)
 
 
 def _is_listed(stop: Stop, table: frozenset[str]) -> bool:
