@@ -1,5 +1,5 @@
 """Split text into verbatim sentences before judging."""
 
-from localjudge.text.segmenter import Segmenter, sentences
+from localjudge.text.segmenter import Segmenter
 
-__all__ = ["Segmenter", "sentences"]
+__all__ = ["Segmenter"]

@@ -111,19 +111,6 @@ class Segmenter:
         return identity
 
 
-def sentences(
-    text: str,
-    language: str = "en",
-    segmenter: Callable[[str], list[Span]] | None = None,
-) -> list[Span]:
-    """Return the sentences of a text, cut by `segmenter` or by the rules for `language`.
-
-    Offsets count Unicode code points. Raises InputError for a language that spaCy does not know.
-    """
-    cut = segmenter or Segmenter(language)
-    return cut(text)
-
-
 class JudgedSentences:
     """Cut texts into the sentences that are judged. A span of marks only is dropped.
 

@@ -15,7 +15,9 @@ from localjudge.judge.probes import (
 )
 from localjudge.metrics import Attribution, Relevance, Task, catalog
 from localjudge.stats.agreement import roc_auc
-from localjudge.text import sentences
+from localjudge.text import Segmenter
+
+sentences = Segmenter()
 
 CHANGED = ("number", "name", "negation")
 

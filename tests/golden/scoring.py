@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from localjudge import Sample
 from localjudge.metrics import Label, Outcome, Task, Verdict, catalog
-from localjudge.text import sentences
+from localjudge.text import Segmenter
+
+sentences = Segmenter()
 
 
 def score(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> Outcome:

@@ -2,8 +2,10 @@ import pytest
 
 from localjudge import Sample
 from localjudge.metrics import Context, Label, Scored, Undefined
-from localjudge.text import sentences
+from localjudge.text import Segmenter
 from tests.golden.scoring import score, table
+
+sentences = Segmenter()
 
 EIFFEL = Sample(
     id="eiffel-tower",

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from localjudge.judge.windows import Windows, sliding_runs
 from localjudge.metrics import Attribution, Relevance, Span, Task, Unit, Usefulness
-from localjudge.text import sentences
+from localjudge.text import Segmenter
 from localjudge.types import Refusal, Sufficiency
 from tests.judge.conftest import unit
+
+sentences = Segmenter()
 
 
 def cost(task: Task) -> int:

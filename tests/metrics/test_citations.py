@@ -15,7 +15,9 @@ from localjudge.metrics import (
     catalog,
     response_statements,
 )
-from localjudge.text import sentences
+from localjudge.text import Segmenter
+
+sentences = Segmenter()
 
 CONTEXTS = (Context(text="one", id="doc-1"), Context(text="two", id="b"), Context(text="three"))
 PIECES = [

@@ -6,7 +6,9 @@ import pytest
 from localjudge import Criterion, InputError, Sample, resources
 from localjudge.metrics import Context, CustomQuestion, Outcome, Scored, Undefined, Verdict
 from localjudge.metrics.criterion import read_criteria
-from localjudge.text import sentences
+from localjudge.text import Segmenter
+
+sentences = Segmenter()
 
 SAMPLE = Sample(
     id="a",

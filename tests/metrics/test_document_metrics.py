@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from localjudge import Sample
 from localjudge.metrics import Context, Outcome, SampleError, Scored, Undefined, catalog
-from localjudge.text import sentences
+from localjudge.text import Segmenter
+
+sentences = Segmenter()
 
 SINGLE_HIT = "document_recall_single_hit"
 MULTI_HIT = "document_recall_multi_hit"

@@ -34,7 +34,9 @@ from localjudge.metrics import (
     catalog,
 )
 from localjudge.metrics.attribution import faithfulness
-from localjudge.text import sentences
+from localjudge.text import Segmenter
+
+sentences = Segmenter()
 
 UNIT = Unit(kind="sentence", index=0, source="response", span=Span(start=0, end=1, text="a"))
 TASK = Relevance(unit=UNIT, user_input="?")

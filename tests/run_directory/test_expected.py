@@ -17,9 +17,11 @@ import localjudge
 from localjudge import Metric, Run, Sample, ScriptedEngine, evaluate
 from localjudge.metrics import Context, Label, Scored, Task, Undefined, Verdict, catalog
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow, with_expected
-from localjudge.text import sentences
+from localjudge.text import Segmenter
 from localjudge.types import Combination, VerdictRule
 from tests.frozen.frozen_runs import unpack
+
+sentences = Segmenter()
 
 HALF = VerdictRule(0.5, 0.0)
 TWO_BY_TWO = Sample(

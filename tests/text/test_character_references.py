@@ -10,10 +10,12 @@ from localjudge import Sample
 from localjudge.judge.profile_choice import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Attribution, Span, Unit, response_statements
-from localjudge.text import sentences
+from localjudge.text import Segmenter
 from localjudge.text.finder import Finder
 from localjudge.text.markup import read_characters
 from localjudge.text.segmenter import judged_sentences
+
+sentences = Segmenter()
 
 SPELLINGS = [
     ("M&uuml;ller f&uuml;hrt", "Müller führt"),

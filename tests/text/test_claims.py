@@ -4,7 +4,9 @@ import pytest
 
 from localjudge import Sample
 from localjudge.metrics import catalog
-from localjudge.text import sentences
+from localjudge.text import Segmenter
+
+sentences = Segmenter()
 
 QUESTION = "Is it so?"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.text import sentences
+from localjudge.text import Segmenter
 
 FOLDER = Path(__file__).parent / "hard_cases"
 CASES = [
@@ -22,7 +22,7 @@ CASES = [
 def test_a_hard_case_is_cut_at_the_bars(language: str, line: str) -> None:
     marked = line.replace("⏎", "\n").replace("\\u200b", "\u200b")
     expected = [part.strip() for part in marked.split("|")]
-    assert [span.text for span in sentences(marked.replace("|", ""), language)] == expected
+    assert [span.text for span in Segmenter(language)(marked.replace("|", ""))] == expected
 
 
 @pytest.mark.parametrize("language", ["ja", "zh", "hi", "ar", "de", "fr", "es", "en"])

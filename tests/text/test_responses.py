@@ -6,9 +6,11 @@ from hypothesis import strategies as st
 
 from localjudge import Sample
 from localjudge.metrics import Context, response_statements
-from localjudge.text import Segmenter, sentences
+from localjudge.text import Segmenter
 from localjudge.text.responses import is_json, prepare, statements
 from localjudge.types import Span
+
+sentences = Segmenter()
 
 A = "It is in Ulm."
 CITING = "It is old [1]. It is big [2]."

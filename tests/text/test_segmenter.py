@@ -13,7 +13,9 @@ from spacy.language import Language
 
 from localjudge import InputError
 from localjudge.metrics import Span
-from localjudge.text import Segmenter, sentences
+from localjudge.text import Segmenter
+
+sentences = Segmenter()
 
 MAX_PART = 100_000
 
@@ -63,7 +65,7 @@ def moved(spans: list[Span], offset: int) -> list[Span]:
 @example("One.\x00Two.\x1cThree.\x85Four.", "en")
 @settings(max_examples=400)
 def test_spans_are_verbatim_ordered_and_complete(text: str, language: str) -> None:
-    assert_verbatim_and_complete(text, sentences(text, language))
+    assert_verbatim_and_complete(text, Segmenter(language)(text))
 
 
 @given(NEAR_TEXT, NEAR_TEXT, st.sampled_from(["en", "de", "fr"]))
@@ -75,8 +77,8 @@ def test_a_paragraph_is_split_the_same_in_any_position(
         "```" not in first and "~~~" not in first and "<" not in first + second
     )  # tags are no text
     assume(not re.search(r"\d\W*$", first))  # a number belongs to the clause after it
-    apart = sentences(first, language) + moved(sentences(second, language), len(first) + 2)
-    assert sentences(f"{first}\n\n{second}", language) == apart
+    apart = Segmenter(language)(first) + moved(Segmenter(language)(second), len(first) + 2)
+    assert Segmenter(language)(f"{first}\n\n{second}") == apart
 
 
 def test_offsets_count_code_points() -> None:
@@ -158,7 +160,7 @@ def test_a_language_needs_no_other_package_and_logs_nothing(
 ) -> None:
     """The tokenizers of these languages need SudachiPy, mecab, PyThaiNLP or pyvi; rules do not."""
     with caplog.at_level(logging.DEBUG):
-        assert len(sentences("良かったね！「すごい」です。", language)) == 2
+        assert len(Segmenter(language)("良かったね！「すごい」です。")) == 2
     assert caplog.records == []
 
 
@@ -193,7 +195,7 @@ def test_an_installed_pipeline_reads_a_long_text_in_parts(install: Install) -> N
     nlp.add_pipe("sentencizer", config={"punct_chars": [";"]})
     install(nlp, "xx_parts")
     segmenter = Segmenter(pipeline="xx_parts")
-    assert [span.text for span in sentences("One. Two; three.", segmenter=segmenter)] == [
+    assert [span.text for span in segmenter("One. Two; three.")] == [
         "One. Two;",
         "three.",
     ]

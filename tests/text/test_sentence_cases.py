@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.text import sentences
+from localjudge.text import Segmenter
 
 FOLDER = Path(__file__).parent
 CASES = (FOLDER / "sentence_cases.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
@@ -70,7 +70,7 @@ NO_SPACE = [
 
 
 def cut(text: str, language: str = "en") -> list[str]:
-    return [span.text for span in sentences(text, language)]
+    return [span.text for span in Segmenter(language)(text)]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -107,6 +107,6 @@ EXPERT = [
 
 @pytest.mark.parametrize("case", EXPERT)
 def test_expert_texts_are_split_as_annotated(case: dict[str, Any]) -> None:
-    assert [span.text for span in sentences(" ".join(case["sentences"]), case["language"])] == case[
+    assert [span.text for span in Segmenter(case["language"])(" ".join(case["sentences"]))] == case[
         "sentences"
     ]

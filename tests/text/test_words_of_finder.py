@@ -2,8 +2,10 @@
 
 import pytest
 
-from localjudge.text import sentences
+from localjudge.text import Segmenter
 from localjudge.text.finder import Finder
+
+sentences = Segmenter()
 
 
 def words_of(statement: str, language: str = "en") -> list[str]:
