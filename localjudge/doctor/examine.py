@@ -222,22 +222,10 @@ class _Examiner:
                 together |= _combine_answers(question, by_name, combination)
         figures = None
         if self.passages:
-            count = self.passages
-            figures, checks = probing.measure_skills(count, "", together, tasks)
+            figures, checks = probing.measure_skills(self.passages, "", together, tasks)
             yield from checks
-        elif self.passes_plain_cases and not self.required:
-            return
-        admission = check_admission(
-            figures,
-            passes_plain_cases=self.passes_plain_cases,
-            required=self.required,
-            tasks=tasks,
-        )
-        examination = _make_examination(admission, figures)
-        if examination is not None:
-            identity = jury.identify(able, self.settings, self.progress)
-            remember_examination(identity, examination)
-        yield admission
+        identity = jury.identify(able, self.settings, self.progress)
+        yield from self._admit(figures, tasks, identity)
 
     def _check_judge(self) -> Iterator[CheckResult]:
         try:
@@ -289,37 +277,26 @@ class _Examiner:
         judge.start_clock()
         plain = check_plain_cases(judge)
         yield plain
-        can_judge = plain.status != "failed"
-        self.passes_plain_cases = can_judge
-        figures = yield from self._probe(judge, can_judge=can_judge)
-        if can_judge:
-            yield from self._attack(judge)
+        self.passes_plain_cases = plain.status != "failed"
+        figures = yield from self._probe(judge)
+        if self.passes_plain_cases:
+            selected, why = choose_attempts(judge, self.injections)
+            if selected:
+                self._begin("injections")
+                yield check_injections(judge, selected, why)
         yield judge.check_speed()
-        if figures is None and can_judge and not self.required:
-            return
-        admission = check_admission(
-            figures,
-            passes_plain_cases=can_judge,
-            required=self.required,
-            tasks=probing.find_probed_tasks(judge.writer),
+        identity = JudgeIdentity(
+            engine=EngineIdentity(**engine.identity),
+            judge=PromptsIdentity(**judge.writer.identity()),
+            metrics={},
+            threshold=ONE_HALF,
         )
-        examination = _make_examination(admission, figures)
-        if examination is not None:
-            identity = JudgeIdentity(
-                engine=EngineIdentity(**engine.identity),
-                judge=PromptsIdentity(**judge.writer.identity()),
-                metrics={},
-                threshold=ONE_HALF,
-            )
-            remember_examination(identity, examination)
-        yield admission
+        yield from self._admit(figures, probing.find_probed_tasks(judge.writer), identity)
 
-    def _probe(
-        self, judge: Examinee, *, can_judge: bool
-    ) -> Generator[CheckResult, None, probing.ProbeFigures | None]:
+    def _probe(self, judge: Examinee) -> Generator[CheckResult, None, probing.ProbeFigures | None]:
         """Yield the findings on labelled items, and return the figures, None without items."""
         tasks = probing.find_probed_tasks(judge.writer)
-        is_wanted = can_judge or self.probes
+        is_wanted = self.passes_plain_cases or self.probes
         if not is_wanted or not tasks:
             return None
         count, why = probing.choose_passages(judge, self.probes)
@@ -336,11 +313,28 @@ class _Examiner:
         yield from checks
         return figures
 
-    def _attack(self, judge: Examinee) -> Iterator[CheckResult]:
-        selected, why = choose_attempts(judge, self.injections)
-        if selected:
-            self._begin("injections")
-            yield check_injections(judge, selected, why)
+    def _admit(
+        self,
+        figures: probing.ProbeFigures | None,
+        tasks: Sequence[probing.ProbedTask],
+        identity: JudgeIdentity,
+    ) -> Iterator[CheckResult]:
+        """Recommend uses, and remember them for the judge's numbers, unless nothing is known."""
+        if figures is None and self.passes_plain_cases and not self.required:
+            return
+        admission = check_admission(
+            figures,
+            passes_plain_cases=self.passes_plain_cases,
+            required=self.required,
+            tasks=tasks,
+        )
+        uses = admission.figures["uses"]
+        if uses:
+            items = 0
+            if figures is not None:
+                items = figures.items
+            remember_examination(identity, Examination(uses=uses, items=items))
+        yield admission
 
     def _begin(self, step: str) -> None:
         self.step = step
@@ -359,16 +353,3 @@ def _combine_answers(
     probability = combine({name: each.p_yes for name, each in answers.items()}, combination)
     mass = min(each.valid_mass for each in answers.values())
     return {question: Answer(p_yes=probability, valid_mass=mass, raw="")}
-
-
-def _make_examination(
-    admission: CheckResult, figures: probing.ProbeFigures | None
-) -> Examination | None:
-    """Return the recommended uses, to show them with the judge's numbers; None if undecided."""
-    uses = admission.figures["uses"]
-    if not uses:
-        return None
-    items = 0
-    if figures is not None:
-        items = figures.items
-    return Examination(uses=uses, items=items)
