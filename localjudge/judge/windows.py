@@ -20,8 +20,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import accumulate
-from typing import NamedTuple
 
+from localjudge.text.finder import Part
 from localjudge.types import (
     Attribution,
     CustomQuestion,
@@ -63,7 +63,7 @@ class Windows:
         self._capacity = capacity
         self._sentences = sentences
         self._overlap = overlap
-        self._cuts: dict[object, list[list[_Part]]] = {}
+        self._cuts: dict[object, list[list[Part]]] = {}
         """The parts in each window, by contexts and room."""
 
     def split(self, task: Task) -> list[NumberedTask]:
@@ -85,10 +85,10 @@ class Windows:
         """Return tasks about parts of the contexts."""
         if not self._overlap:
             return [_with_parts(task, parts) for parts in self._cut_contexts(task)]
-        sentences: list[_Part] = []
+        sentences: list[Part] = []
         for number, text in enumerate(task.contexts):
             for span in self._sentences(text):
-                sentences.append(_Part(number, span.start, span.text))
+                sentences.append(Part(number, span))
 
         def show(first: int, last: int) -> Task:
             return _with_parts(task, _join(sentences[first : last + 1], task.contexts))
@@ -146,7 +146,7 @@ class Windows:
             return window, number
         return task, None
 
-    def _cut_contexts(self, task: _TaskWithContexts) -> list[list["_Part"]]:
+    def _cut_contexts(self, task: _TaskWithContexts) -> list[list[Part]]:
         """Return the parts of the contexts in each window.
 
         The tokens that are left for them are rounded, so that tasks with units of similar length
@@ -165,10 +165,10 @@ class Windows:
         def tokens(text: str) -> int:
             return self._cost(without_unit.model_copy(update={"contexts": (text,)})) - without_texts
 
-        parts: list[_Part] = []
+        parts: list[Part] = []
         for number, text in enumerate(task.contexts):
             for span in self._fit(text, room, tokens):
-                parts.append(_Part(number, span.start, span.text))
+                parts.append(Part(number, span))
         self._cuts[shared] = _pack(parts, room, tokens)
         return self._cuts[shared]
 
@@ -187,17 +187,6 @@ class Windows:
 
         runs = longest_runs(len(spans), room, lambda first, last: tokens(join(first, last).text))
         return [join(first, last) for first, last in runs]
-
-
-class _Part(NamedTuple):
-    """A context or a run of its sentences."""
-
-    context: int
-    start: int
-    text: str
-
-    def contains(self, context: int | None, offset: int) -> bool:
-        return self.context == context and 0 <= offset - self.start < len(self.text)
 
 
 def _number(tasks: Sequence[Task]) -> list[NumberedTask]:
@@ -243,27 +232,28 @@ def sliding_runs(sizes: Sequence[int], room: int, overlap: int, exact_size: RunS
     return runs
 
 
-def _pack(parts: Sequence[_Part], room: int, tokens: Callable[[str], int]) -> list[list[_Part]]:
+def _pack(parts: Sequence[Part], room: int, tokens: Callable[[str], int]) -> list[list[Part]]:
     """Return the parts in windows: as many in each as fit the room, in order."""
-    windows: list[list[_Part]] = []
+    windows: list[list[Part]] = []
     used = 0
     for part in parts:
-        if not windows or used + tokens(part.text) > room:
+        if not windows or used + tokens(part.span.text) > room:
             windows.append([])
             used = 0
         windows[-1].append(part)
-        used += tokens(part.text)
+        used += tokens(part.span.text)
     return windows
 
 
-def _join(sentences: Sequence[_Part], contexts: Sequence[str]) -> list[_Part]:
+def _join(sentences: Sequence[Part], contexts: Sequence[str]) -> list[Part]:
     """Join consecutive sentences of each context, with the text between them."""
-    joined: list[_Part] = []
+    joined: list[Part] = []
     for part in sentences:
-        if joined and joined[-1].context == part.context:
-            start = joined[-1].start
-            end = part.start + len(part.text)
-            joined[-1] = _Part(part.context, start, contexts[part.context][start:end])
+        if joined and joined[-1].text == part.text:
+            start = joined[-1].span.start
+            end = part.span.end
+            span = Span(start=start, end=end, text=contexts[part.text][start:end])
+            joined[-1] = Part(part.text, span)
         else:
             joined.append(part)
     return joined
@@ -275,5 +265,5 @@ def _with_text(task: Task, text: str) -> Task:
     return task.model_copy(update={"unit": unit})
 
 
-def _with_parts(task: _TaskWithContexts, parts: Sequence[_Part]) -> _TaskWithContexts:
-    return task.model_copy(update={"contexts": tuple(part.text for part in parts)})
+def _with_parts(task: _TaskWithContexts, parts: Sequence[Part]) -> _TaskWithContexts:
+    return task.model_copy(update={"contexts": tuple(part.span.text for part in parts)})

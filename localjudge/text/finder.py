@@ -97,10 +97,9 @@ class Part(NamedTuple):
     text: int
     span: Span
 
-    def begins(self, sentence: "Sentence") -> bool:
-        """Return whether the sentence begins in this part."""
-        is_inside = self.span.start <= sentence.span.start < self.span.end
-        return self.text == sentence.text and is_inside
+    def contains(self, text: int | None, offset: int) -> bool:
+        """Return whether the character at an offset of a text is in this part."""
+        return self.text == text and self.span.start <= offset < self.span.end
 
 
 class Match(NamedTuple):
@@ -151,7 +150,8 @@ class Finder:
             if score <= 0:
                 continue
             sentence = self.sentences[number]
-            if parts is None or any(part.begins(sentence) for part in parts):
+            start = sentence.span.start
+            if parts is None or any(part.contains(sentence.text, start) for part in parts):
                 matches.append(Match(sentence.text, sentence.span, score))
         matches.sort(key=lambda match: (-match.score, match.text, match.span.start))
         return [match for match in matches[:2] if match.score >= _SECOND * matches[0].score]
