@@ -119,7 +119,7 @@ def load_conventions(
     language: str,
     stop_words: Iterable[str],
     exceptions: Iterable[str],
-    abbreviations: Sequence[str] = (),
+    abbreviations: Sequence[str],
 ) -> Conventions:
     """Return the tables for a language.
 

@@ -13,7 +13,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, cast
 
 from localjudge.errors import InputError
 from localjudge.resources import package_version
-from localjudge.text.languages import checked_abbreviations
+from localjudge.text.languages import checked_abbreviations, load_conventions
 from localjudge.text.lines import Range
 from localjudge.text.marks import find_marks, removal_ranges
 from localjudge.text.markup import has_words, left_out_ranges, read_characters, trimmed
@@ -185,7 +185,7 @@ def rules_for(language: str, abbreviations: tuple[str, ...] = ()) -> Callable[[s
     import_spacy()
     from spacy.util import get_lang_class
 
-    from localjudge.text.sentence_rules import load_rules
+    from localjudge.text.sentence_rules import sentence_starts
 
     code = language if _LANGUAGE.fullmatch(language) else ""
     try:
@@ -193,7 +193,10 @@ def rules_for(language: str, abbreviations: tuple[str, ...] = ()) -> Callable[[s
     except ImportError as error:
         hint = "use a code such as 'en' or 'de', or 'xx' for any language"
         raise InputError(f"spaCy does not support the language {language!r}", hint=hint) from error
-    return load_rules(language, defaults, abbreviations)
+    conventions = load_conventions(
+        language, defaults.stop_words, defaults.tokenizer_exceptions, abbreviations
+    )
+    return partial(sentence_starts, conventions=conventions)
 
 
 @cache

@@ -12,11 +12,10 @@ applies, the stop ends the sentence.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 
-from spacy.language import BaseDefaults
 from spacy.pipeline import Sentencizer
 
 from localjudge.text.formulas import join_formulas
@@ -27,7 +26,6 @@ from localjudge.text.languages import (
     add_capitals,
     any_of,
     belongs_to_word,
-    load_conventions,
     load_words,
 )
 from localjudge.text.lines import MARKER, Range, find_items, is_number_of_next, split_pieces
@@ -88,27 +86,11 @@ _LATIN_RUN = re.compile(r"[A-Za-z0-9.&'’-]+$")
 _OPENING = " \t\"'“‘«„([{*_-–—"
 _EXCLAIMING = add_capitals(load_words(ANY_LANGUAGE, "exclaiming"), capitals=True)
 
-FindStarts = Callable[[str], list[int]]
-"""Returns the starts of the sentences of a text."""
 
-
-def load_rules(
-    language: str, defaults: type[BaseDefaults], abbreviations: Sequence[str] = ()
-) -> FindStarts:
-    """Return the rules of a language, with spaCy's words for it and the user's abbreviations."""
-    conventions = load_conventions(
-        language,
-        defaults.stop_words,
-        defaults.tokenizer_exceptions,
-        abbreviations,
-    )
-    pattern = _stop_pattern(_STOPS + conventions.stops)
-    return partial(sentence_starts, pattern=pattern, conventions=conventions)
-
-
-def _stop_pattern(stops: str) -> re.Pattern[str]:
+@cache
+def _stop_pattern(stops_of_language: str) -> re.Pattern[str]:
     """Return the pattern of a stop with closing signs, smileys and the gap."""
-    signs = "".join(sorted({*stops, *_LATIN_STOPS, *_MORE_STOPS}))
+    signs = "".join(sorted({*_STOPS, *stops_of_language, *_LATIN_STOPS, *_MORE_STOPS}))
     some = f"[{re.escape(signs)}]"
     return re.compile(
         rf"(?P<mark>{some}+(?:[ \u00a0][.!?](?!\w))*)"  # one or several: ". . ."
@@ -120,7 +102,7 @@ def _stop_pattern(stops: str) -> re.Pattern[str]:
     )
 
 
-def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Conventions) -> list[int]:
+def sentence_starts(text: str, conventions: Conventions) -> list[int]:
     """Return the starts of sentences. Blocks of code and rows of tables are cut as a whole."""
     read = read_characters(text, keep_markup=True)
     joined = join_formulas(read.text, conventions.after_formula)
@@ -128,10 +110,10 @@ def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Convention
     starts: set[int] = set()
     position = 0
     for block in blocks(joined):
-        starts |= _starts_between(plain, position, block.start, pattern, conventions)
+        starts |= _starts_between(plain, position, block.start, conventions)
         starts.add(block.start)
         position = block.end
-    starts |= _starts_between(plain, position, len(read.text), pattern, conventions)
+    starts |= _starts_between(plain, position, len(read.text), conventions)
     before_tags = {before_opening_tags(read.text, start) for start in starts}
     return [read.stored(start) for start in sorted(before_tags)]
 
@@ -140,7 +122,6 @@ def _starts_between(
     plain: str,
     begin: int,
     end: int,
-    pattern: re.Pattern[str],
     conventions: Conventions,
 ) -> set[int]:
     text = plain[begin:end]
@@ -152,7 +133,7 @@ def _starts_between(
         for first, last in pairwise((*sorted(without_stop), piece.end)):
             starts.add(first)
             part = Range(first, last)
-            starts.update(_starts_after_stops(text, part, pattern, conventions))
+            starts.update(_starts_after_stops(text, part, conventions))
     kept: set[int] = set()
     before = 0
     for start in sorted(starts):
@@ -180,12 +161,11 @@ def _starts_without_stop(text: str, piece: Range, conventions: Conventions) -> I
 def _starts_after_stops(
     text: str,
     piece: Range,
-    pattern: re.Pattern[str],
     conventions: Conventions,
 ) -> Iterator[int]:
     """Yield the starts of the sentences after the first one in a piece of the text."""
     begin = piece.start
-    for match in pattern.finditer(text, piece.start, piece.end):
+    for match in _stop_pattern(conventions.stops).finditer(text, piece.start, piece.end):
         if match.end() == piece.end:
             return
         if _is_in_user_abbreviation(text, piece, match, conventions):
