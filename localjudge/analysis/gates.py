@@ -207,16 +207,16 @@ def _decide_mean(
     failures = _describe_failures(summary)
     if corrected and isinstance(quoted, Mean) and quoted.basis == "labels":
         remarks = [corrected.contradiction, *_list_warnings(labels), failures]
-        return _decide_on_mean(gate, quoted, judge, corrected, labels, remarks)
+        return _decide_on_mean(gate, quoted, labels, remarks, corrected, judge)
     if not of_run or not of_run.counts:
-        return _decide_on_mean(gate, judge, judge, None, labels, [failures])
+        return _decide_on_mean(gate, judge, labels, [failures])
     if corrected is None or corrected.counts is None:
         reason = f"{NO_LABELS}; in the whole run, {of_run.counts.in_words}"
         return _without_interval(gate, reason, labels=0)
     description = corrected.contradiction or corrected.counts.in_words
     if not corrected.withholds_judge:
         remarks = [f"{corrected.remark}; {description}", failures]
-        return _decide_on_mean(gate, judge, judge, None, labels, remarks)
+        return _decide_on_mean(gate, judge, labels, remarks)
     needed = None
     if corrected.needed is not None:
         needed = corrected.labelled + corrected.needed
@@ -244,11 +244,10 @@ def _decide_difference(
     judge = change.by_judge
     quoted = change.quoted
     if isinstance(quoted, Mean) and quoted.basis == "labels":
-        decision = _decide_on_mean(
-            gate, quoted, judge, change.headline, labels, _list_warnings(labels)
-        )
+        warnings = _list_warnings(labels)
+        decision = _decide_on_mean(gate, quoted, labels, warnings, change.headline, judge)
     elif whole.corrected is None:
-        decision = _decide_on_mean(gate, judge, judge, None, labels, [])
+        decision = _decide_on_mean(gate, judge, labels, [])
     else:
         corrected = change.corrected or CorrectedDifference(remark=NO_LABELS)
         contradiction = whole.corrected.contradiction
@@ -258,7 +257,7 @@ def _decide_difference(
         if change.is_withheld:
             decision = _without_interval(gate, remark, corrected.labels)
         else:
-            decision = _decide_on_mean(gate, judge, judge, None, labels, [remark])
+            decision = _decide_on_mean(gate, judge, labels, [remark])
     return decision.model_copy(update={"unpaired": unpaired})
 
 
@@ -284,14 +283,15 @@ def _without_interval(
 def _decide_on_mean(
     gate: Gate,
     mean: Mean | None,
-    judge: Mean | None,
-    corrected: Corrected | None,
     labels: RunLabels | None,
     remarks: Sequence[str | None],
+    corrected: Corrected | None = None,
+    judge: Mean | None = None,
 ) -> GateDecision:
-    """Decide a gate on the mean by the `judge`, or on one that labels `corrected`.
+    """Decide a gate on the mean by the judge, or on one that labels `corrected`.
 
-    It is undecided if too many drawn statements have no label. `remarks` follow the reason.
+    The latter has the mean by the `judge` beside it, and is undecided if too many drawn statements
+    have no label. `remarks` follow the reason.
     """
     if mean is None:
         return _without_interval(gate, "no sample has a score")

@@ -105,11 +105,9 @@ def _values(
     problems: list[Alteration] = []
     for letter, run in zip("AB", runs, strict=True):
         side = describe_run(run, messages, {})
-        origins = []
-        for origin in run.origins:
-            if Path(origin.name).name != comparison.baseline:  # equal answers are asked once
-                origins.append(describe_origin(origin, messages))
-        sides.append({**side, "letter": letter, "origins": origins})
+        side["letter"] = letter
+        side["origins"] = list(_describe_origins(run, comparison.baseline, messages))
+        sides.append(side)
         problems += [problem._replace(side=letter) for problem in side["problems"]]
     after = sides[1]
     by = how.get("by")
@@ -140,6 +138,13 @@ def _values(
         "labels": _describe_labels(comparison, runs, messages),
         "commands": list(list_commands(runs[1], name, how)),
     }
+
+
+def _describe_origins(run: RunRecord, baseline: str, messages: Messages) -> Iterator[str]:
+    """Yield where answers are from, without the baseline: equal answers are asked once."""
+    for origin in run.origins:
+        if Path(origin.name).name != baseline:
+            yield describe_origin(origin, messages)
 
 
 def _check_labels(

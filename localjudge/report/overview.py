@@ -89,39 +89,26 @@ class ReportInputs(Record):
 
 def overview(run: RunRecord, checked: Check, inputs: ReportInputs) -> Values:
     """Return the values of the page."""
-    environment = run.manifest.environment
     judge = run.summary.judge.model_copy(update={"examined": inputs.examined})
     gates = [parse_gate(decision.gate) for decision in checked.decisions]
-    aims = map(parse_gate, environment.settings.until)
+    aims = map(parse_gate, run.manifest.environment.settings.until)
     metrics = quote_metrics(run, checked.labels)
-    instead_of_labels = ""
-    if run.sampling.optional_stopping:
-        instead_of_labels = how_to_label(run)
     verification = inputs.verification
     facts: list[tuple[str, str]] = []
     for name, fact in _facts(run, checked.comparison):
         if fact:
             facts.append((name, fact))
-    sources = [Path(source).name for source in environment.sources]
     cautions = [judge.caution, judge.examined]
     if checked.comparison and checked.comparison.is_corrected:
         cautions = []  # labels, which they advise, are behind every difference
     return {
-        "title": inputs.title or ", ".join(sources),
-        "day": _day(run),
-        "samples": _samples(run),
-        "ended": _ended(run),
-        "how_to_label": instead_of_labels,
-        "skipped": run.summary.skipped_rows,
-        "about_contexts": list(context_remarks(run, run.summary.metrics)),
+        **_describe_data(run, inputs),
         "judge": judge,
         "caution": "; ".join(filter(None, cautions)),
         "claims": _claims(checked.comparison, run),
         "finding": select_findings(metrics),
         "metrics": list_metrics(run, metrics, list(dict.fromkeys([*gates, *aims]))),
         "with_expected": checked.labels is None and has_expected(run.summary.metrics),
-        "reasons": reason_lines(run, run.summary.metrics, name=inputs.name),
-        "run_name": inputs.name,
         "gates": list(_gate_rows(checked.decisions)),
         "comparison": checked.comparison and _comparison(checked.comparison, run),
         "labels": checked.labels,
@@ -132,12 +119,31 @@ def overview(run: RunRecord, checked: Check, inputs: ReportInputs) -> Values:
     }
 
 
-def _day(run: RunRecord) -> str:
-    """Return the day of the run, or ""."""
-    sessions = run.manifest.environment.sessions
-    if not sessions:
-        return ""
-    return sessions[0].started[:10]
+def _describe_data(run: RunRecord, inputs: ReportInputs) -> Values:
+    """Return what was judged, and why samples are missing."""
+    environment = run.manifest.environment
+    metrics = run.summary.metrics
+    sources = [Path(source).name for source in environment.sources]
+    day = ""
+    if environment.sessions:
+        day = environment.sessions[0].started[:10]
+    ended = run.summary.stopped or ""
+    if run.part:
+        ended = ended.partition(": ")[2]  # the counts are in `samples`
+    instead_of_labels = ""
+    if run.sampling.optional_stopping:
+        instead_of_labels = how_to_label(run)
+    return {
+        "title": inputs.title or ", ".join(sources),
+        "run_name": inputs.name,
+        "day": day,
+        "samples": _samples(run),
+        "ended": ended,
+        "how_to_label": instead_of_labels,
+        "skipped": run.summary.skipped_rows,
+        "about_contexts": list(context_remarks(run, metrics)),
+        "reasons": reason_lines(run, metrics, name=inputs.name),
+    }
 
 
 def _samples(run: RunRecord) -> str:
@@ -149,14 +155,6 @@ def _samples(run: RunRecord) -> str:
         return str(part)
     counts = f"{part.samples:,} of {part.whole:,} samples"
     return f"{counts}, in random order (seed {part.seed})"
-
-
-def _ended(run: RunRecord) -> str:
-    """Return why the run stopped, without the counts that `_samples` states."""
-    stopped = run.summary.stopped or ""
-    if not run.part:
-        return stopped
-    return stopped.partition(": ")[2]
 
 
 def _claims(comparison: RunComparison | None, run: RunRecord) -> list[str]:

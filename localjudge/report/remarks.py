@@ -344,9 +344,9 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
 
 def select_verdicts(run: RunRecord, shown: Shown) -> VerdictSummary:
     """Return how clear the verdicts of a run are, or of one metric."""
-    if len(shown) != 1:
+    if shown.keys() == run.summary.metrics.keys():
         return run.summary.verdicts
-    metric = next(iter(shown))
+    (metric,) = shown
     rows = (row for row in run.iter_verdicts() if row.metric == metric)
     if metric in run.manifest.rubrics:
         return verdict_summary(rows, None)
