@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.analysis.comparison import (
-    CorrectedDifference,
     MetricChange,
     Outcome,
     RunComparison,
@@ -119,20 +118,16 @@ def _state(change: MetricChange) -> str:
 def _describe_basis(change: MetricChange, outcome: Outcome) -> str:
     """Return the labels and annotators, or the samples of a metric without a judge."""
     if change.headline:
-        return f", by {describe_labels(change.headline)}"
+        labels = change.headline.in_words
+        annotators = change.headline.annotators
+        if annotators == 1:
+            return f", by {labels} of 1 person"
+        if annotators:
+            return f", by {labels} of {annotators:,} people"
+        return f", by {labels}"
     if outcome in ("better", "worse"):
         return f", on {numbered(change.compared, 'sample')}"
     return ""
-
-
-def describe_labels(corrected: CorrectedDifference) -> str:
-    """Return `100 labels of 2 people`."""
-    if not corrected.annotators:
-        return corrected.in_words
-    people = "1 person"
-    if corrected.annotators > 1:
-        people = f"{corrected.annotators:,} people"
-    return f"{corrected.in_words} of {people}"
 
 
 def _describe_shortage(change: MetricChange) -> str:

@@ -51,14 +51,6 @@ _LONGEST_NAME = 20
 _LABELS_COLUMN = 3
 """Position of the number of labels, or of the expected mean, after the interval."""
 _MAX_LISTED = 5
-_EVIDENCE_HEADINGS = (
-    "context",
-    "statements",
-    "share",
-    "up to here",
-    "contexts",
-    "without evidence",
-)
 _MAX_RANKS = 10
 """Ranks with a row of their own. The others share one."""
 ABOUT_EVIDENCE = (
