@@ -1,6 +1,6 @@
 """Commands on a comparison of two columns: `run --against`, and `show` and `verify` of its runs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from localjudge.report.planning_views import estimate_view
 from localjudge.report.sample_views import find_sample, sample_view
 from localjudge.report.summary_views import summary_values
 from localjudge.report.terminal import Table, show
-from localjudge.report.verification_views import labels_lines, verification_view
+from localjudge.report.verification_views import labels_lines
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
@@ -188,27 +188,22 @@ def _sample_tables(
     return tables
 
 
-def verify_pair(
+def verify_labels_of_both(
     comparison: ComparisonDirectory,
-    verify: Callable[[Path], Verification],
-    code_of: Callable[[Verification], ExitCode],
+    results: Sequence[Verification],
+    codes: Sequence[ExitCode],
     *,
     as_json: bool,
 ) -> int:
-    """Verify both runs and the labels of their difference. Return the exit code of the worst."""
-    runs = (comparison.baseline_path, comparison.run_path)
-    results: list[Verification] = []
-    for path in runs:
-        result = verify(path)
-        if not as_json:
-            show(Table(titles=[excerpt(path)]), verification_view(result))
-        results.append(result)
-    codes = [code_of(result) for result in results]
+    """Verify the labels of the difference of two runs, and return the worst exit code of all.
+
+    `results` are the verifications of both runs, with their exit codes.
+    """
     is_accepted = all(code == ExitCode.DONE for code in codes)
     labels = verify_joint_labels(comparison.path, keep=is_accepted)
-    if labels.problems:
-        codes.append(ExitCode.GATE_MISSED)
     worst = max(codes, key=_WORSE.index)
+    if labels.problems:
+        worst = ExitCode.GATE_MISSED
     if as_json:
         baseline, run = results
         verified = PairVerification(baseline, run, labels)._asdict()
@@ -217,6 +212,7 @@ def verify_pair(
     lines = [*labels.problems, *labels_lines(labels)]
     show(Table(titles=["labels of the difference"], notes=lines))
     if names_next_step() and worst == ExitCode.DONE:
+        runs = (comparison.baseline_path, comparison.run_path)
         step = next_step_of_comparison(compare(*runs, moved=0))
         show(Table(notes=[f"next: {step}"]))
     return worst

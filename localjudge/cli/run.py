@@ -11,7 +11,7 @@ from localjudge.analysis.check import Check
 from localjudge.cli import command as cli
 from localjudge.cli.gates import GateOptions, exit_code, gate_values, gate_views
 from localjudge.cli.main import ExitCode
-from localjudge.cli.pair import refuse_beside_against, run_pair, verify_pair
+from localjudge.cli.pair import refuse_beside_against, run_pair, verify_labels_of_both
 from localjudge.config import Config
 from localjudge.errors import InputError
 from localjudge.judging.estimate import estimate_plan
@@ -29,6 +29,7 @@ from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.report.terminal import Table, show
 from localjudge.report.verification_views import verification_view
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
+from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.files import VERIFICATION
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import printable
@@ -252,37 +253,46 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
     Exit code: 0 verified; 3 not verified, or FILE gives other samples; 1 the run or its judge
     cannot be opened; 4 interrupted, or verified but the result could not be stored.
     """
-    typed = cli.typed_arguments()
-
-    def verify(path: Path) -> Verification:
-        with cli.progress_shown(quiet=quiet) as progress:
-            result = verify_run(
-                path,
-                judge=options["judge"],
-                sample=options["sample"],
-                data=options["data"] or None,
-                progress=progress,
-                check_report=check_report,
-                **cli.pick(typed, VerifySettings.__annotations__),
-            )
-        if result.not_stored and quiet:
-            problem = f"{VERIFICATION} cannot be stored: {result.not_stored}"
-            click.echo(printable(problem), err=True)
-        return result
-
-    def code_of(result: Verification) -> ExitCode:
-        if result.not_stored and result.result != "different":
-            return ExitCode.GO_ON_LATER
-        if result.result not in _ACCEPTED[options["accept"]] or not result:
-            return ExitCode.GATE_MISSED
-        return ExitCode.DONE
-
     comparison = ComparisonDirectory.find(directory)
+    paths = [directory]
     if comparison is not None:
-        return verify_pair(comparison, verify, code_of, as_json=as_json)
-    result = verify(directory)
+        paths = [comparison.baseline_path, comparison.run_path]
+    results: list[Verification] = []
+    for path in paths:
+        result = _verify(path, options, quiet=quiet)
+        results.append(result)
+        if not as_json and comparison is not None:
+            show(Table(titles=[excerpt(path)]), verification_view(result))
+        elif not as_json:
+            show(verification_view(result))
+    codes = [_code_of_verification(result, options["accept"]) for result in results]
+    if comparison is not None:
+        return verify_labels_of_both(comparison, results, codes, as_json=as_json)
     if as_json:
-        cli.print_json(result)
-    else:
-        show(verification_view(result))
-    return code_of(result)
+        cli.print_json(results[0])
+    return codes[0]
+
+
+def _verify(path: Path, options: Mapping[str, Any], *, quiet: bool) -> Verification:
+    with cli.progress_shown(quiet=quiet) as progress:
+        result = verify_run(
+            path,
+            judge=options["judge"],
+            sample=options["sample"],
+            data=options["data"] or None,
+            progress=progress,
+            check_report=check_report,
+            **cli.pick(cli.typed_arguments(), VerifySettings.__annotations__),
+        )
+    if result.not_stored and quiet:
+        problem = f"{VERIFICATION} cannot be stored: {result.not_stored}"
+        click.echo(printable(problem), err=True)
+    return result
+
+
+def _code_of_verification(result: Verification, accept: str) -> ExitCode:
+    if result.not_stored and result.result != "different":
+        return ExitCode.GO_ON_LATER
+    if result.result not in _ACCEPTED[accept] or not result:
+        return ExitCode.GATE_MISSED
+    return ExitCode.DONE

@@ -123,12 +123,12 @@ def worst_scores(
         best[metric] = float(not catalog.lower_is_better(metric))
 
     def score_badness(row: ScoreRow) -> tuple[bool, bool, float]:
-        is_imperfect = _distance(row, best) > 0
-        return row.status == "failed", is_imperfect, _expected_distance(row, best)
+        is_imperfect = _distance(row.score, best[row.metric]) > 0
+        return row.status == "failed", is_imperfect, _distance(row.expected, best[row.metric])
 
     def sample_badness(rows: Sequence[ScoreRow]) -> tuple[bool, float]:
         failures = [row.status == "failed" for row in rows]
-        return any(failures), fmean(_expected_distance(row, best) for row in rows)
+        return any(failures), fmean(_distance(row.expected, best[row.metric]) for row in rows)
 
     worst = heapq.nlargest(count, _imperfect_samples(scores, best), key=sample_badness)
     return [max(rows, key=score_badness) for rows in worst]
@@ -143,22 +143,15 @@ def _imperfect_samples(
         for row in sample_rows:
             if row.metric in best and row.status != "undefined":
                 rows.append(row)
-        if any(_distance(row, best) for row in rows):
+        if any(_distance(row.score, best[row.metric]) for row in rows):
             yield rows
 
 
-def _distance(score: ScoreRow, best: Mapping[str, float]) -> float:
-    """Return the distance of a score from the best possible one of its metric."""
-    if score.score is None:
+def _distance(score: float | None, best: float) -> float:
+    """Return the distance of a score, or an expected score, from the best possible one."""
+    if score is None:
         return _DISTANCE_OF_FAILURE
-    return abs(best[score.metric] - score.score)
-
-
-def _expected_distance(score: ScoreRow, best: Mapping[str, float]) -> float:
-    """Return the distance of an expected score from the best possible one, which ties less."""
-    if score.expected is None:
-        return _DISTANCE_OF_FAILURE
-    return abs(best[score.metric] - score.expected)
+    return abs(best - score)
 
 
 def static_samples(run: RunRecord, rows: Sequence[int]) -> list[_Values]:
