@@ -1,7 +1,8 @@
 """The samples of a report, as blocks of data for the scripts of the page.
 
     list          block: [id, question, group, outcomes, expected scores, outcomes in the
-                  baseline] of samples, a few thousand in each
+                  baseline, certainties of verdicts that labels contradict, whether judges
+                  disagree] of samples, a few thousand in each; without nulls at the end
     details       block: texts and verdicts of a few hundred samples, unpacked on demand
 
 A block is gzipped JSON in base64, so no user text in it can act on the page. An outcome is a score,
@@ -45,9 +46,6 @@ from localjudge.types import CONTEXT_FIELDS, Context, Sample, context_texts
 
 _SAMPLES_OF_A_LIST = 2_000
 _LETTERS_OF_DETAILS = 256 << 10
-_CERTAINTY_POSITION = 6
-_DIVISION_POSITION = 7
-"""Positions in the entry of a sample, after its outcomes in the baseline."""
 _LabelledVerdict = tuple[VerdictRow, LabelledStatement | None]
 _MAX_QUESTION = 200
 _SCORE_DIGITS = 6
@@ -111,16 +109,20 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
                 details[metric]["read"] = [read.get(row.verdict_id) for row in verdicts[metric]]
         entry = _list_entry(run, sample, scores)
         values: Values = {"id": sample.id, "texts": _text_values(sample), "metrics": details}
+        before: list[float | None] | None = None
+        certainties: list[float | None] | None = None
+        divisions: list[bool] | None = None
         if compared is not None:
             partner = partners.get(position)
-            entry.append([_partner_score(compared, partner, name) for name in metrics])
+            before = [_partner_score(compared, partner, name) for name in metrics]
             values["before"] = _partner_values(compared, partner, sample, verdicts)
         if statements:
-            _extend(entry, _CERTAINTY_POSITION)
-            entry.append([_largest_certainty(run, labelled.get(name, ())) for name in metrics])
+            certainties = [_largest_certainty(run, labelled.get(name, ())) for name in metrics]
         if run.manifest.judge.jury:
-            _extend(entry, _DIVISION_POSITION)
-            entry.append([_is_any_divided(verdicts.get(name, ())) for name in metrics])
+            divisions = [_is_any_divided(verdicts.get(name, ())) for name in metrics]
+        entry += [before, certainties, divisions]
+        while entry[-1] is None:
+            entry.pop()
         yield entry, values
 
 
@@ -165,11 +167,6 @@ def _list_entry(run: RunRecord, sample: Sample, scores: Mapping[str, ScoreRow]) 
         else:
             expected.append(round(score.expected, _SCORE_DIGITS))
     return [sample.id, question[:_MAX_QUESTION], group, outcomes, expected]
-
-
-def _extend(entry: list[Any], length: int) -> None:
-    """Add empty values up to this length."""
-    entry += [None] * (length - len(entry))
 
 
 def _details(sample: Sample, score: ScoreRow, verdicts: Sequence[_LabelledVerdict]) -> Values:
