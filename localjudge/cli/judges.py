@@ -65,7 +65,7 @@ def calibrate_command(
         interrupted.
     """
     asks_judges = not any(map(os.path.isdir, sources))  # the judge of a run is known
-    config_file = "none"
+    config_file = cli.NO_CONFIG
     if asks_judges:
         config_file = options["config"]
     arguments, _ = cli.with_config(config_file, "judge", *CalibrateSettings.__annotations__)

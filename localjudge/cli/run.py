@@ -173,7 +173,7 @@ def _arguments(
         raise InputError("--demo brings its own data", hint="omit --demo, or omit the files")
     config_file = options["config"]
     if options["demo"]:
-        config_file = config_file or "none"
+        config_file = config_file or cli.NO_CONFIG
     arguments, config = cli.with_config(config_file)
     if options["demo"]:
         arguments["data"] = [str(resources.demo_file())]

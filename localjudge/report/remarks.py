@@ -357,10 +357,3 @@ def has_expected(shown: Shown) -> bool:
     """Return whether a mean of expected scores differs from the mean."""
     summaries = shown.values()
     return any(number(summary.expected) != number(summary.mean) for summary in summaries)
-
-
-def select_metrics(run: RunRecord, metric: str | None) -> Shown:
-    """Return all metrics of a run, or one."""
-    if metric is None:
-        return run.summary.metrics
-    return {metric: run.summary.metrics[metric]}

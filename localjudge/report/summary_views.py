@@ -5,7 +5,7 @@ than allowed.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -27,12 +27,12 @@ from localjudge.report.label_views import label_remarks
 from localjudge.report.quoted_metrics import QuotedMetric, quote_metrics, quote_slice
 from localjudge.report.remarks import (
     ALWAYS_VALID,
+    Shown,
     detail_lines,
     has_expected,
     judge_lines,
     reason_lines,
     remarks,
-    select_metrics,
 )
 from localjudge.report.terminal import Table, interval_cells, number
 from localjudge.run_directory.directory import excerpt
@@ -79,7 +79,7 @@ def summary_view(
     labels, calibrations, origins, clear verdicts, signature and directory. Without `texts` it has
     no text, sample id or name of an annotator.
     """
-    shown = select_metrics(run, metric)
+    shown = _select_metrics(run, metric)
     labels = labels or read_run_labels(run)
     if labels and not texts:
         labels = labels.without_names
@@ -91,13 +91,13 @@ def summary_view(
     titles: list[str] = []
     if labels:
         headings.insert(_LABELS_COLUMN, "labels")
-        corrected = {name: mean for name, mean in labels.corrected.items() if name in shown}
-        labels_shown = labels.model_copy(update={"corrected": corrected})
+        means = {name: mean for name, mean in labels.corrected.items() if name in shown}
+        labels_shown = labels.model_copy(update={"corrected": means})
         notes += label_remarks(labels_shown)
         if labels.are_of_baseline:
             read = call("label", str(run.directory), read="BASELINE")
             notes.append(f"the labels are those of the baseline; to keep them here: {read}")
-        titles = contradictions(labels_shown)
+        titles = list(_contradictions(means))
     if with_expected:
         headings.insert(_LABELS_COLUMN, "expected")
     rows: list[tuple[str, ...]] = []
@@ -112,6 +112,20 @@ def summary_view(
     if details:
         notes += detail_lines(run, labels_shown, shown)
     return Table(headings, rows, notes, titles=titles)
+
+
+def _select_metrics(run: RunRecord, metric: str | None) -> Shown:
+    """Return all metrics of a run, or one."""
+    if metric is None:
+        return run.summary.metrics
+    return {metric: run.summary.metrics[metric]}
+
+
+def _contradictions(means: Mapping[str, CorrectedMean]) -> Iterator[str]:
+    """Yield a line for each metric with labels that contradict the judge."""
+    for name, mean in means.items():
+        if mean.contradiction:
+            yield f"{name}: {mean.contradiction}"
 
 
 def _mean_rows(
@@ -138,15 +152,6 @@ def _mean_rows(
         elif other.by == "judge":
             labels = ""
         yield f"  {name}", *interval_cells(other.mean), labels, *blanks
-
-
-def contradictions(labels: RunLabels) -> list[str]:
-    """Return a line for each metric with labels that contradict the judge."""
-    lines: list[str] = []
-    for name, mean in labels.corrected.items():
-        if mean.contradiction:
-            lines.append(f"{name}: {mean.contradiction}")
-    return lines
 
 
 def summary_values(run: RunRecord) -> dict[str, Any]:
@@ -187,7 +192,7 @@ def slices_table(run: RunRecord, slices: Slices, metric: str | None = None) -> T
 
     Omits columns of counts that are all 0.
     """
-    names = list(select_metrics(run, metric))
+    names = list(_select_metrics(run, metric))
     is_labelled = any(part.corrected for part in slices.slices)
     counted = list(_counted_kinds(slices))
     rows: list[tuple[str, ...]] = []
