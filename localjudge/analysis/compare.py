@@ -31,7 +31,7 @@ from localjudge.analysis.corrected_change import (
     correct_jointly,
     join_frames,
 )
-from localjudge.analysis.pairing import BASELINE, NEW, ComparedRun, PairedRuns, Pairs
+from localjudge.analysis.pairing import BASELINE, NEW, PairedRuns, Pairs
 from localjudge.errors import InputError
 from localjudge.labels.corrected_mean import NO_SHARE
 from localjudge.labels.label_source import LabelSource, check_labels_allowed
@@ -75,26 +75,24 @@ def compare(
         )
     baseline = as_run(baseline)
     run = as_run(run)
-    metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
-    both = PairedRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics))
+    both = PairedRuns(baseline, run)
     names = (baseline.summary.judge.name, run.summary.judge.name)
     judge_changes = judge_differences(baseline.manifest.judge, run.manifest.judge, names)
     warnings = [
-        *_warn_of_samples(both, metrics),
+        *_warn_of_samples(both),
         *_warn_of_judges_and_groups(both, judge_changes),
-        *_warn_of_failures_and_labels(baseline, run),
+        *_warn_of_failures_and_labels(both),
     ]
     changes = _Changes(both)
-    by_metric = {metric: changes.of_metric(metric, moved) for metric in metrics}
+    by_metric = {metric: changes.of_metric(metric, moved) for metric in both.metrics}
     slices = None
     if by is not None:
         slices = SlicedChanges(column=by, slices=tuple(changes.of_slices(by_metric, by)))
-    path = None
-    directory = ComparisonDirectory.of_runs(baseline.directory, run.directory)
-    if directory is not None:
-        path = str(directory.path)
+    directory = None
+    if both.directory is not None:
+        directory = str(both.directory.path)
     return RunComparison(
-        directory=path,
+        directory=directory,
         baseline=str(baseline.directory),
         run=str(run.directory),
         baseline_signature=baseline.summary.signature,
@@ -120,8 +118,7 @@ def join_statements(comparison: ComparisonDirectory) -> LabelSource:
     for each in (baseline, run):
         check_labels_allowed(each)
         stored_labels(each.directory)
-    metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
-    frames = _joint_frames(PairedRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics)))
+    frames = _joint_frames(PairedRuns(baseline, run))
     parts = (
         (baseline, {name: frame.before for name, frame in frames.items()}),
         (run, {name: frame.after for name, frame in frames.items()}),
@@ -151,8 +148,7 @@ class _Changes:
     @cached_property
     def _joint_labels(self) -> MatchedLabels | None:
         """The labels of both runs together, None if the directory of both has none."""
-        before = self._both.before.run.directory
-        directory = ComparisonDirectory.of_runs(before, self._both.after.run.directory)
+        directory = self._both.directory
         if directory is None or not stored_labels(directory.path):
             return None
         is_stopped = self._sampling.optional_stopping
@@ -323,7 +319,7 @@ def _withholds_difference(
     return remark != NO_SHARE and whole.is_labelled
 
 
-def _warn_of_samples(both: PairedRuns, metrics: Sequence[str]) -> Iterator[str]:
+def _warn_of_samples(both: PairedRuns) -> Iterator[str]:
     shared = both.shared
     if not shared.paired:
         yield (
@@ -333,10 +329,10 @@ def _warn_of_samples(both: PairedRuns, metrics: Sequence[str]) -> Iterator[str]:
     elif shared.only_baseline or shared.only_new:
         yield (
             f"{shared.without_partner}; means are of the {shared.paired:,} pairs; "
-            f"means of the whole baseline: {_list_means(both.before.run, metrics)}; "
-            f"of this whole run: {_list_means(both.after.run, metrics)}"
+            f"means of the whole baseline: {_list_means(both.before.run, both.metrics)}; "
+            f"of this whole run: {_list_means(both.after.run, both.metrics)}"
         )
-    if not metrics:
+    if not both.metrics:
         yield "the runs have no metric in common"
 
 
@@ -373,15 +369,15 @@ def _warn_of_judges_and_groups(
             yield f"{samples}; the groups of this run count"
 
 
-def _warn_of_failures_and_labels(baseline: RunRecord, run: RunRecord) -> Iterator[str]:
-    for name, each in ((BASELINE, baseline), (NEW, run)):
+def _warn_of_failures_and_labels(both: PairedRuns) -> Iterator[str]:
+    runs = {BASELINE: both.before.run, NEW: both.after.run}
+    for name, each in runs.items():
         for metric in each.summary.failed_beyond(0):
             failed = each.summary.metrics[metric].failed
             yield f"{name} has failed samples of {metric}: {failed:,}"
-    directories = [baseline.directory, run.directory]
-    comparison = ComparisonDirectory.of_runs(*directories)
-    if comparison is not None:
-        directories.append(comparison.path)
+    directories = [run.directory for run in runs.values()]
+    if both.directory is not None:
+        directories.append(both.directory.path)
     for directory in directories:
         altered = describe_altered_labels(directory)
         if altered:

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from localjudge.dataset.samples import content_hash
+from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.result_rows import VERDICT_ROWS, VERDICTS, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import unknown_sample
@@ -268,17 +269,18 @@ def _number_at(values: Floats | None, position: int) -> float | None:
 
 
 class PairedRuns:
-    """Two runs with the pairs of their samples, and the cluster of each pair."""
+    """Two runs with their common metrics, the pairs of their samples, and the cluster of each."""
 
-    def __init__(self, before: ComparedRun, after: ComparedRun) -> None:
-        self.before = before
-        self.after = after
-        self.pairs = pair_samples(before.samples, after.samples)
+    def __init__(self, before: RunRecord, after: RunRecord) -> None:
+        self.metrics = [name for name in after.summary.metrics if name in before.summary.metrics]
+        self.before = ComparedRun(before, self.metrics)
+        self.after = ComparedRun(after, self.metrics)
+        self.pairs = pair_samples(self.before.samples, self.after.samples)
         groups = self._groups()
         self.is_grouped = groups is not None
         numbers: dict[object, int] = {}
         self._clusters: list[int] = []
-        for group in groups or range(len(after.samples)):
+        for group in groups or range(len(self.after.samples)):
             self._clusters.append(numbers.setdefault(group, len(numbers)))
 
     def _groups(self) -> Sequence[object] | None:
@@ -295,6 +297,11 @@ class PairedRuns:
         for new, old in self.pairs.items():
             groups[new] = groups_before[old]
         return groups
+
+    @cached_property
+    def directory(self) -> ComparisonDirectory | None:
+        """The directory of both runs, None unless they judge two columns of the same data."""
+        return ComparisonDirectory.of_runs(self.before.run.directory, self.after.run.directory)
 
     @cached_property
     def shared(self) -> SharedSamples:
