@@ -202,9 +202,7 @@ def _describe_change(
     """Return the sentence about a metric, and its row: the quoted difference, and both means."""
     outcome = decide_difference(comparison, name)
     quoted = change.quoted
-    difference, interval = translate_difference(quoted.mean, quoted.ci95, messages)
-    if change.is_equal:
-        interval = "-"
+    difference, interval = _translate_quoted(change, messages)
     key = _KEYS[outcome]
     if outcome == "undecided" and quoted.mean is None:
         key = "difference.not_decided"
@@ -229,6 +227,15 @@ def _describe_change(
     }
 
 
+def _translate_quoted(change: SliceChange, messages: Messages) -> tuple[str, str]:
+    """Return the quoted difference and its interval, without one if the texts are equal."""
+    quoted = change.quoted
+    difference, interval = translate_difference(quoted.mean, quoted.ci95, messages)
+    if change.is_equal:
+        interval = "-"
+    return difference, interval
+
+
 def _describe_basis(name: str, change: SliceChange, messages: Messages) -> str:
     """Return what a difference is based on: the judge, labels, or no judge."""
     if change.headline:
@@ -250,10 +257,7 @@ def _slice_rows(runs: Sequence[RunRecord], by: str, messages: Messages) -> Itera
     assert changes is not None
     for part in changes.slices:
         for name, change in part.metrics.items():
-            quoted = change.quoted
-            difference, interval = translate_difference(quoted.mean, quoted.ci95, messages)
-            if change.is_equal:
-                interval = "-"
+            difference, interval = _translate_quoted(change, messages)
             yield {
                 "value": name_slice(part.value),
                 "metric": name,
