@@ -91,7 +91,7 @@ def replace_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -
     return size
 
 
-def replace_file(fresh: Path, file: Path, *, durable: bool = True) -> None:
+def replace_file(fresh: Path, file: Path, *, durable: bool) -> None:
     """Give a written and closed file, synced if `durable`, the name of another one."""
     fresh.replace(file)
     if durable and sys.platform != "win32":  # Windows cannot sync a directory, and needs no sync

@@ -141,9 +141,8 @@ class Unit(Record):
     """The part of a sample that one verdict judges, with its location.
 
     It is compared `against` the context with this index, the reference, the response, or the
-    contexts that it cites; by
-    default against the texts that its metric shows. `shown` is the text for the judge, if it
-    differs from the span: a statement without the citation marks inside it.
+    contexts that it cites; by default against the texts that its metric shows. `shown` is the text
+    for the judge, if it differs from the span: a statement without the citation marks inside it.
     """
 
     kind: UnitKind

@@ -35,12 +35,12 @@ from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
 from localjudge.run_directory.differences import format_differences, other_differences
-from localjudge.run_directory.directory import MANIFEST, STORE, excerpt, validated
+from localjudge.run_directory.directory import MANIFEST, STORE, decoded_object, excerpt, validated
 from localjudge.run_directory.identity import DataIdentity
 from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.measured_judges import Calibration
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.store_reader import stored_rows
+from localjudge.run_directory.store_reader import parse_json, stored_rows
 from localjudge.types import Sample
 from localjudge.words import option, option_name
 
@@ -55,7 +55,7 @@ def plan_run(
     metrics: object,
     settings: RunSettings,
     given: Collection[str],
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> Plan:
     """Plan a run on data. Without data, or if its files are gone, use the samples of reused runs.
 
@@ -224,10 +224,10 @@ def _samples_in_order(runs: Sequence[RunRecord]) -> Iterator[_StoredSample]:
 
 
 def _read_samples(run: RunRecord) -> Iterator[_StoredSample]:
-    rows = stored_rows(run.directory / STORE)
-    stored = zip(rows, run.iter_samples(), run.iter_extras(), strict=True)
-    for row, sample, (_, columns) in stored:
-        yield row.position, sample, columns
+    store = run.directory / STORE
+    for row in stored_rows(store):
+        sample = parse_json(Sample, row.content, store)
+        yield row.position, sample, decoded_object(row.extras, store)
 
 
 def _require_one_run(runs: Sequence[RunRecord]) -> None:

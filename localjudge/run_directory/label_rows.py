@@ -8,11 +8,10 @@ undecidable statement, or null to withdraw an earlier one. `draw`, `frame` (hash
 `size_share` (of their total size) and `draw_index` (from 1) describe the drawing. `adjudicated` is
 true in a decision that settles a dispute, and missing in all others. `by_order` is true, else
 missing, if the decision has or replaces a time that was in the future: the order of the rows then
-decides. `planned`, only in the
-decisions of the run's first reading if its sheet or page was complete, is their number.
-`evidence_seen` is "opened" if the annotator asked for the evidence of the statement before the
-decision, "shown" if it was shown at once, and missing if it was not visible. In a row with null it
-remembers what the annotator has seen, until the next decision.
+decides. `planned`, only in the decisions of the run's first reading if its sheet or page was
+complete, is their number. `evidence_seen` is "opened" if the annotator asked for the evidence of
+the statement before the decision, "shown" if it was shown at once, and missing if it was not
+visible. In a row with null it remembers what the annotator has seen, until the next decision.
 
 A process that ends while it writes may leave an incomplete last row. Readers omit it, and the next
 writer removes it.
