@@ -270,7 +270,7 @@ def check_labels(run: RunRecord) -> LabelsCheck:
     if not labels.rows:
         damage = []  # without labels nothing depends on the file
     wrong = _count_wrong_sizes(labels.rows, frames)
-    problems = [*damage, *_find_changes(run.directory, labels, frames, verified, wrong)]
+    problems = [*damage, *_find_changes(labels, frames, verified, wrong, is_altered=is_altered)]
     means = None
     if not problems:
         means = read_run_labels(run)
@@ -298,7 +298,7 @@ def check_joint_labels(comparison: ComparisonDirectory) -> LabelsCheck:
     except LocaljudgeError as error:
         return LabelsCheck(verified=verified, problems=(error.message,), is_file_altered=is_altered)
     wrong = _count_wrong_sizes(labels.rows, frames)
-    problems = _find_changes(directory, labels, frames, verified, wrong)
+    problems = _find_changes(labels, frames, verified, wrong, is_altered=is_altered)
     return LabelsCheck(
         current=_describe_labels(labels, frames, verified),
         verified=verified,
@@ -338,19 +338,23 @@ def _describe_labels(
 
 
 def _find_changes(
-    directory: Path,
     labels: LabelFile,
     frames: Mapping[str, UnitFrame],
     verified: VerifiedLabels | None,
     wrong: int,
+    *,
+    is_altered: bool,
 ) -> list[str]:
-    """Say what was changed. `wrong` labels have another size than in their drawing."""
+    """Say what was changed. `wrong` labels have another size than in their drawing.
+
+    `is_altered` says that the file does not begin with the rows that were verified.
+    """
     if wrong:
         return [f"size_share of {numbered(wrong, 'row')} is not that of the drawing"]
     if verified is None or not verified.rows:
         return []
     rows = f"the {numbered(verified.rows, 'row')} verified on {verified.when}"
-    if are_altered(directory, verified):
+    if is_altered:
         return [f"differs from {rows}"]
     if _hash_drawings(labels.rows[: verified.rows], frames) != verified.drawings_sha256:
         return [f"the settings of its drawings differ from those of {rows}"]
