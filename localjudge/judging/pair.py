@@ -41,6 +41,12 @@ class PairPlan(NamedTuple):
     note: str
     warning: str | None
 
+    def report(self, progress: NotedProgress) -> None:
+        """Report the pairs, and the rows without one answer."""
+        progress.note(self.note)
+        if self.warning:
+            progress.warn(self.warning)
+
 
 def plan_pair(
     data: Data | None,
@@ -167,9 +173,7 @@ def _open_baseline(
         if out is None:
             path = pair_directory(planned.baseline, planned.run, job.identity)
         directory = ComparisonDirectory.create(path, *planned.columns)
-        job.progress.note(planned.note)
-        if planned.warning:
-            job.progress.warn(planned.warning)
+        planned.report(job.progress)
         yield directory, replace(job, path=directory.baseline_path)
 
 
@@ -187,7 +191,5 @@ def _open_run(
     run = planned.run._replace(settings=settings)
     progress = NotedProgress(how.get("progress"), told=baseline.progress.notes)
     with open_job(run, out=directory.run_path, **{**how, "progress": progress}) as job:
-        job.progress.note(planned.note)
-        if planned.warning:
-            job.progress.warn(planned.warning)
+        planned.report(job.progress)
         yield job

@@ -40,18 +40,17 @@ from localjudge.labels.drawing import DISPUTED, DrawingName, draw_again, hash_fr
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.metrics import Metric
-from localjudge.resources import write_output
 from localjudge.run_directory import directory as run_directory
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE, excerpt, now, open_regular
 from localjudge.run_directory.files import (
-    VERIFICATION,
     VerifiedLabels,
     are_altered,
     object_text,
     row_lines,
     verified_labels,
+    write_verified_labels,
 )
 from localjudge.run_directory.identity import DataIdentity
 from localjudge.run_directory.label_rows import LABELS, LabelFile, LabelRow, label_file
@@ -315,8 +314,7 @@ def verify_joint_labels(directory: Path, *, keep: bool) -> LabelsCheck:
     """
     check = check_joint_labels(ComparisonDirectory.open(directory))
     if keep and not check.problems and check.current and check.current.rows:
-        content = f"{check.current.model_dump_json(indent=2)}\n"
-        write_output(directory / VERIFICATION, [content.encode()])
+        write_verified_labels(directory, check.current)
     return check
 
 

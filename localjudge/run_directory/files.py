@@ -227,7 +227,16 @@ def write_verification(
         machine=f"{platform.system()} {platform.machine()}",
         manifest_sha256=file_sha256(directory / MANIFEST),
     )
-    write_output(directory / VERIFICATION, [f"{verification.model_dump_json(indent=2)}\n".encode()])
+    _write_verification(directory, verification)
+
+
+def write_verified_labels(directory: Path, labels: VerifiedLabels) -> None:
+    """Write that the labels in the directory of two runs were verified."""
+    _write_verification(directory, labels)
+
+
+def _write_verification(directory: Path, verified: Record) -> None:
+    write_output(directory / VERIFICATION, [f"{verified.model_dump_json(indent=2)}\n".encode()])
 
 
 def last_verification(directory: Path) -> LastVerification | None:
