@@ -297,14 +297,7 @@ def pair_answers(baseline: Dataset, run: Dataset) -> PairedAnswers:
         hint = "name two columns with the answers of two systems"
         raise DataError(f"no row of {source} has both answers", hint=hint)
     questions.complete_ids()
-    befores = SampleTable()
-    afters = SampleTable()
-    names = (row.id for row in questions.rows())
-    for before, after in _rows_of_both(baseline, run):
-        if _answer_of(before) and _answer_of(after):
-            identifier = {"id": next(names)}
-            befores.add({**json.loads(before.content), **identifier}, json.loads(before.extras))
-            afters.add({**json.loads(after.content), **identifier}, json.loads(after.extras))
+    befores, afters = _rename_pairs(baseline, run, questions)
     unused: list[tuple[str, ...]] = []
     for without_before, without_after in zip(baseline.unused, run.unused, strict=True):
         unused.append(tuple(name for name in without_after if name in without_before))
@@ -321,6 +314,21 @@ def pair_answers(baseline: Dataset, run: Dataset) -> PairedAnswers:
         tuple(left_out[:_SHOWN]),
         equal,
     )
+
+
+def _rename_pairs(
+    baseline: Dataset, run: Dataset, questions: SampleTable
+) -> tuple[SampleTable, SampleTable]:
+    """Return the rows of each that have both answers, with the ids of their questions."""
+    befores = SampleTable()
+    afters = SampleTable()
+    names = (row.id for row in questions.rows())
+    for before, after in _rows_of_both(baseline, run):
+        if _answer_of(before) and _answer_of(after):
+            identifier = {"id": next(names)}
+            befores.add({**json.loads(before.content), **identifier}, json.loads(before.extras))
+            afters.add({**json.loads(after.content), **identifier}, json.loads(after.extras))
+    return befores, afters
 
 
 def _rows_of_both(baseline: Dataset, run: Dataset) -> Iterator[tuple[SampleRow, SampleRow]]:

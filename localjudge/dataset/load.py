@@ -365,14 +365,7 @@ def _check_tables(
         for column, word in row.placeholders:
             placeholders.setdefault(column, Counter())[word] += 1
     if problems.count and not (skips_bad_rows and len(samples)):
-        hint = "correct the rows"
-        if not skips_bad_rows:
-            hint += f", or skip them: {option('skip_bad_rows', True)}"
-        raise problems.error(
-            f"{problems.bad_rows} of {total} rows cannot be used, so nothing was judged "
-            f"(problems: {problems.count})",
-            hint=hint,
-        )
+        raise _bad_rows(problems, total, skips_bad_rows=skips_bad_rows)
     samples.complete_ids()
     return Dataset(
         table=samples,
@@ -388,6 +381,17 @@ def _check_tables(
         skipped_places=tuple(places),
         problem_count=problems.count,
         problems=tuple(problems.lines),
+    )
+
+
+def _bad_rows(problems: Problems, total: int, *, skips_bad_rows: bool) -> DataError:
+    hint = "correct the rows"
+    if not skips_bad_rows:
+        hint += f", or skip them: {option('skip_bad_rows', True)}"
+    return problems.error(
+        f"{problems.bad_rows} of {total} rows cannot be used, so nothing was judged "
+        f"(problems: {problems.count})",
+        hint=hint,
     )
 
 

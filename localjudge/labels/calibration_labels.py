@@ -25,7 +25,7 @@ from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import sampling_weights
 from localjudge.labels.judge_comparison import JudgeAnswers, LabelledQuestion
-from localjudge.labels.label_sheet import LABEL_FORM, parse_label
+from localjudge.labels.label_sheet import read_label
 from localjudge.labels.label_source import check_labels_allowed
 from localjudge.labels.matched_labels import labelled_drawings
 from localjudge.labels.run_labels import read_run_labels
@@ -350,7 +350,7 @@ def _read_row(row: RawRow, shape: LabelShape) -> tuple[LabelledText, list[Proble
         _require_text(cells.get("statement"), "statement", report)
         if "question" in cells:
             _require_text(cells["question"], "question", report)
-        label = _read_label(cells.get("label"), "label", LABEL_FORM, report)
+        label = read_label(cells.get("label"), "label", report)
         text = LabelledText(
             str(row.place),
             row.values,
@@ -386,7 +386,7 @@ def _read_passage(row: RawRow, cells: Mapping[str, Any], report: Report) -> Labe
     marks = _as_list(cells.get("relevant"))
     if len(marks) != len(sentences):
         report("relevant", describe(cells.get("relevant")), _LABELS_OF_SENTENCES)
-    labels = [_read_label(mark, "relevant", _LABELS_OF_SENTENCES, report) for mark in marks]
+    labels = [read_label(mark, "relevant", report, _LABELS_OF_SENTENCES) for mark in marks]
     return LabelledText(
         str(row.place),
         row.values,
@@ -407,14 +407,6 @@ def _check_texts(texts: Sequence[Any], column: str, report: Report) -> None:
 def _require_text(value: Any, column: str, report: Report) -> None:
     if check_text(value, column, report, "text") is None and value is None:
         report(column, describe(None), "text")
-
-
-def _read_label(value: Any, column: str, form: str, report: Report) -> Label | None:
-    try:
-        return parse_label(value)
-    except ValueError:
-        report(column, describe(value), form)
-        return None
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -247,11 +247,12 @@ def correct_mean(
     if obstacle:
         return corrected.model_copy(update=obstacle)
     drawings = matched.drawings[frame.metric]
-    labels = decisions.by_annotator(labelled)
-    units: dict[str, LabelledUnits] = {}
-    for name, answers in labels.items():
-        units[name] = label_units(frame, answers, drawings, matched.planned)
-    first = next(iter(units.values()))
+    people: dict[str, LabelledUnits] = {}
+    pooled: list[LabelledUnits] = []
+    for name, human in decisions.by_annotator(labelled).items():
+        people[name] = label_units(frame, human, drawings, matched.planned)
+        pooled.append(label_units(frame.pooled(), human, drawings, matched.planned))
+    first = next(iter(people.values()))
     update: dict[str, Any] = {
         "labels": len(first.counted),
         "labelled": len(first.labelled),
@@ -260,10 +261,10 @@ def correct_mean(
         "is_planned": first.is_planned,
     }
     if first.counted:
-        update |= _estimate_mean(units)
-        pooled = _estimate_pooled(frame, labels.values(), matched)
+        update |= _estimate_mean(people)
         words = labels_in_words(len(first.counted), len(first.labelled))
-        update["pooled"] = pooled._replace(based_on=words)
+        share = covering([units.estimate() for units in pooled])
+        update["pooled"] = share._replace(based_on=words)
     elif corrected.counts:
         update["remark"] = NOT_DRAWN
     if not update.get("ci95"):
@@ -298,18 +299,6 @@ def _missing_labels(units: LabelledUnits, seconds: float) -> dict[str, int]:
         total = len(units.frame.by_key)
     more = total - len(units.labelled)
     return {"needed": more, "minutes": labelling_minutes(more, seconds)}
-
-
-def _estimate_pooled(
-    frame: UnitFrame, labels: Iterable[Mapping[str, float]], matched: MatchedLabels
-) -> Mean:
-    """Return the corrected share of all units of all samples, by each annotator's labels."""
-    drawings = matched.drawings[frame.metric]
-    estimates = []
-    for human in labels:
-        units = label_units(frame.pooled(), human, drawings, matched.planned)
-        estimates.append(units.estimate())
-    return covering(estimates)
 
 
 def _estimate_mean(people: Mapping[str, LabelledUnits]) -> dict[str, Any]:

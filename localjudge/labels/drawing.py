@@ -200,22 +200,8 @@ def _slices(
     """Return the factor of each statement's size, and its slice.
 
     A statement in two slices belongs to the smaller one. Slices with too few samples for an
-    interval count as one slice.
+    interval count as one slice, the last one.
     """
-    factors = np.zeros(len(sizes))
-    slices = np.zeros(len(sizes), dtype=np.intp)
-    for number, statements in enumerate(_group_by_slice(frames, numbers, by)):
-        indices = np.array(sorted(statements))
-        factor = 1 / float(sizes[indices].sum())
-        slices[indices] = np.where(factor > factors[indices], number, slices[indices])
-        factors[indices] = np.maximum(factor, factors[indices])
-    return factors, slices
-
-
-def _group_by_slice(
-    frames: Iterable[UnitFrame], numbers: Mapping[str, int], by: str
-) -> list[set[int]]:
-    """Return the statements of each large slice, then the ones that are in small slices only."""
     statements: dict[str | None, set[int]] = defaultdict(set)
     samples: dict[str | None, set[str]] = defaultdict(set)
     for frame in frames:
@@ -225,15 +211,17 @@ def _group_by_slice(
                 sample = frame.verdict_ids[unit].sample_id
                 statements[value_of[sample]].add(numbers[key])
                 samples[value_of[sample]].add(sample)
-    groups = []
-    rest = set[int]().union(*statements.values())
-    for value, names in samples.items():
-        if len(names) >= MIN_CLUSTERS:
-            groups.append(statements[value])
-            rest -= statements[value]
-    if rest:
-        groups.append(rest)
-    return groups
+    large = [value for value, names in samples.items() if len(names) >= MIN_CLUSTERS]
+    groups = [statements[value] for value in large]
+    groups.append(set().union(*statements.values()).difference(*groups))
+    factors = np.zeros(len(sizes))
+    slices = np.zeros(len(sizes), dtype=np.intp)
+    for number, group in enumerate(filter(None, groups)):
+        indices = np.array(sorted(group))
+        factor = 1 / float(sizes[indices].sum())
+        slices[indices] = np.where(factor > factors[indices], number, slices[indices])
+        factors[indices] = np.maximum(factor, factors[indices])
+    return factors, slices
 
 
 def hash_frames(frames: Iterable[UnitFrame]) -> str:

@@ -290,11 +290,7 @@ def _read_row(row: RawRow) -> tuple[SheetLabel | None, list[Problem]]:
         report("annotator", damaged, "the name as it was (save the sheet as UTF-8)")
     if texts["annotator"]:
         texts["annotator"] = texts["annotator"].strip()
-    human = None
-    try:
-        human = parse_label(cells[HUMAN])
-    except ValueError:
-        report(HUMAN, describe(cells[HUMAN]), LABEL_FORM)
+    human = read_label(cells[HUMAN], HUMAN, report)
     if texts["when"]:
         texts["when"] = _read_time(texts["when"], report)
     seen = _read_evidence_seen(_read_cell(row.values.get(EVIDENCE_SEEN)), report)
@@ -373,6 +369,15 @@ def _read_cell(value: Any) -> Any:
 def is_undecidable(value: Any) -> bool:
     """Return whether a cell or JSON value says that the annotator cannot tell: `?`."""
     return isinstance(value, str) and unicodedata.normalize("NFKC", value).strip() == "?"
+
+
+def read_label(value: Any, column: str, report: Report, form: str = LABEL_FORM) -> Label | None:
+    """Return the label in a cell or JSON value, None if unlabelled. Reports any other value."""
+    try:
+        return parse_label(value)
+    except ValueError:
+        report(column, describe(value), form)
+        return None
 
 
 def parse_label(value: Any) -> Label | None:

@@ -25,7 +25,7 @@ drawing of the others, by these weights, is the plan for labels of a difference.
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
@@ -328,7 +328,11 @@ def unit_frames(run: RunRecord) -> dict[str, UnitFrame]:
     cluster_of = run.cluster_of
     numbers: dict[str, int] = {}
     metrics_by_name = run.installed_metrics
-    for sample, evaluations in _samples_with_evaluations(run):
+    for sample, evaluations in zip_longest(run.iter_samples(), run.iter_evaluations()):
+        if not evaluations:
+            raise unknown_sample(run, sample.id)
+        if sample is None or evaluations[0].sample_id != sample.id:
+            raise unknown_sample(run, evaluations[0].sample_id)
         cluster = sample.id
         if cluster_of is not None:
             cluster = cluster_of[sample.id]
@@ -339,16 +343,6 @@ def unit_frames(run: RunRecord) -> dict[str, UnitFrame]:
                 keys = [statement_key(metrics_by_name, sample, row) for row in rows]
                 frames[evaluation.metric].add(evaluation, number, keys)
     return frames
-
-
-def _samples_with_evaluations(run: RunRecord) -> Iterator[tuple[Sample, Sequence[Evaluation]]]:
-    """Yield each sample with its evaluations. Raises RunDirectoryError if they do not match."""
-    for sample, evaluations in zip_longest(run.iter_samples(), run.iter_evaluations()):
-        if not evaluations:
-            raise unknown_sample(run, sample.id)
-        if sample is None or evaluations[0].sample_id != sample.id:
-            raise unknown_sample(run, evaluations[0].sample_id)
-        yield sample, evaluations
 
 
 def first_verdicts(frames: Iterable[UnitFrame]) -> dict[str, VerdictId]:

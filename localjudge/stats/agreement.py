@@ -234,10 +234,19 @@ def statistic_intervals(
     ordered = LabelledScores(labels[order], scores[order], weights[order])
     sizes = [len(members) for members in groups]
     draws = _resample(statistics, ordered, sizes)
+    method = "bootstrap"
+    if len(groups) < len(order):
+        method = "clustered bootstrap"
+    tail = (1 - CONFIDENCE) / 2
     intervals = {}
     for name, statistic in statistics.items():
         mean = float(statistic(labels[order], scores[order], weights[order][None])[0])
-        intervals[name] = _percentile_interval(mean, draws[name], len(order), len(groups))
+        limits = (quantile(draws[name], tail), quantile(draws[name], 1 - tail))
+        interval = Mean(mean, limits, method, len(order), len(groups))
+        if interval.one_cluster:
+            infinite = (-np.inf, np.inf)
+            interval = interval._replace(ci95=None, method="one cluster", range=infinite)
+        intervals[name] = interval
     return intervals
 
 
@@ -273,17 +282,6 @@ def _resample(
                 raise ValueError(f"the statistic gave shape {shape} for weights {weights.shape}")
             blocks[name].append(numbers)
     return {name: np.concatenate(numbers) for name, numbers in blocks.items()}
-
-
-def _percentile_interval(mean: float, draws: Floats, rows: int, clusters: int) -> Mean:
-    if clusters == 1 < rows:
-        return Mean(mean, None, "one cluster", rows, clusters, range=(-np.inf, np.inf))
-    method = "bootstrap"
-    if clusters < rows:
-        method = "clustered bootstrap"
-    tail = (1 - CONFIDENCE) / 2
-    limits = (quantile(draws, tail), quantile(draws, 1 - tail))
-    return Mean(mean, limits, method, rows, clusters)
 
 
 def _checked_rows(
