@@ -248,7 +248,7 @@ def _read_field(row: RawRow, field: str, column: str, report: Report) -> Any:
         return value
     if "," not in column or has_value(row.values, column):
         cell = _read_column(row, field, column, report)
-        if not (column in row.values or not isinstance(cell, str | Mapping)):
+        if column not in row.values and isinstance(cell, str | Mapping):
             path = whole_collection(row.values, column)
             if path is not None:
                 raise InputError(
@@ -282,7 +282,6 @@ def _choose_reference(cell: Any, row: RawRow, column_of: ColumnOf, report: Repor
     references = cell
     if isinstance(cell, str) and not row.typed:
         value = parse_printed(cell)
-        references = cell
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
             references = value
     if not isinstance(references, list | tuple):

@@ -124,6 +124,7 @@ class Decisions:
     annotator, in the spelling of the first row.
 
         rows           all decisions by time, with these spellings
+        latest         the last one of each annotator or adjudicator on each statement, by role
         answers        the annotators' answers, by statement
         adjudications  the same for adjudicated labels, the latest last
         labels         by statement, then by annotator: answers without undecidable ones
@@ -149,6 +150,7 @@ class Decisions:
             moments.append(moment)
         order = sorted(range(len(respelled)), key=moments.__getitem__)
         self.rows = [respelled[number] for number in order]
+        self.latest = {row.role: row for row in self.rows}
         self.answers = _latest_answers(row for row in self.rows if not row.adjudicated)
         self.adjudications = _latest_answers(row for row in self.rows if row.adjudicated)
         self._settle()
@@ -224,10 +226,10 @@ class Decisions:
 
     def current_answer(self, row: LabelRow) -> Label | None:
         """Return the answer that counts in place of a row: by its annotator, in the same role."""
-        answers = self.answers
-        if row.adjudicated:
-            answers = self.adjudications
-        return answers.get(row.key, {}).get(row.annotator)
+        latest = self.latest.get(row.role)
+        if latest is None or latest.human == "?":
+            return None
+        return latest.human
 
     @property
     def disputed(self) -> list[str]:

@@ -371,11 +371,10 @@ def count_evidence_use(
 
     A label of each annotator counts, and so does one of each adjudicator.
     """
-    latest: dict[tuple[str, str, bool], LabelRow] = {}
-    for row in decisions.rows:
-        if row.key in labelled:
-            latest[row.role] = row
-    labels = [row for row in latest.values() if row.human in (0, 1)]
+    labels = []
+    for row in decisions.latest.values():
+        if row.key in labelled and row.human in (0, 1):
+            labels.append(row)
     if not any(row.evidence_seen for row in labels):
         return None
     counts = dict.fromkeys(EvidenceUse.model_fields, 0)

@@ -322,7 +322,6 @@ def _match_sheet(
     texts = {key: verdict.text for key, verdict in source.verdicts(verdict_ids).items()}
     damaged = _changed_texts(source.directory, sheet, texts)
     drawn, carried_over = _find_drawings(source.frames, sheet, len(verdict_ids), decisions)
-    stored = {row.role: row for row in decisions.rows}
     values_of_sheets = {_decision_values(row) for row in decisions.rows if row.way == "sheet"}
     when = now(precise=True)
     rows = []
@@ -333,7 +332,7 @@ def _match_sheet(
         statement = drawn.get((label.draw or "", key))
         if statement is None:
             statement = DrawnStatement(key=key, **verdict_ids[key]._asdict())
-        last_row = stored.get((key, label.annotator or "", statement.adjudicated))
+        last_row = decisions.latest.get((key, label.annotator or "", statement.adjudicated))
         is_empty = label.human is None and not label.when and not label.is_undecidable
         if is_empty:
             # It withdraws a label that a sheet gave, and no other.
