@@ -205,10 +205,11 @@ class Dataset:
             _check_scalar(name, value)
             values.append(distinct.setdefault((type(value), value), value))
         if not exists:
-            raise InputError(
-                f"the data has no column {shown(name)}",
-                hint=f"the columns are {', '.join(self._column_names())}",
-            )
+            names = {"id"} | (self.fields & _COLUMN_FIELDS)
+            for extra in self.extras:
+                names.update(map(shown, extra))
+            hint = f"the columns are {', '.join(sorted(names))}"
+            raise InputError(f"the data has no column {shown(name)}", hint=hint)
         return tuple(values)
 
     def _field_of_column(self, name: str) -> str | None:
@@ -220,12 +221,6 @@ class Dataset:
                 if column == name and field in _COLUMN_FIELDS:
                     return field
         return None
-
-    def _column_names(self) -> list[str]:
-        names = {"id"} | (self.fields & _COLUMN_FIELDS)
-        for extra in self.extras:
-            names.update(map(shown, extra))
-        return sorted(names)
 
 
 def _check_scalar(name: str, value: Any) -> None:

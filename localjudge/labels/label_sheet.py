@@ -293,32 +293,33 @@ def _read_row(row: RawRow) -> tuple[SheetLabel | None, list[Problem]]:
     human = read_label(cells[HUMAN], HUMAN, report)
     if texts["when"]:
         texts["when"] = _read_time(texts["when"], report)
-    seen = _read_evidence_seen(_read_cell(row.values.get(EVIDENCE_SEEN)), report)
-    shown_sentences = row.values.get(CLOSEST) or row.values.get(_EARLIER_CLOSEST)
-    if seen is None and _read_cell(shown_sentences):
-        seen = "shown"
     label = SheetLabel(
         place=str(row.place),
         label_id=label_id,
         human=human,
         **texts,
         is_answered=cells[HUMAN] is not None or texts["when"] is not None,
-        planned=_whole_number(_read_cell(row.values.get(PLANNED))),
-        evidence_seen=seen,
+        planned=_whole_number(row.values.get(PLANNED)),
+        evidence_seen=_read_evidence_seen(row, report),
         is_undecidable=is_undecidable(cells[HUMAN]),
     )
     return label, problems
 
 
-def _read_evidence_seen(cell: Any, report: Report) -> EvidenceSeen | None:
-    """Return how the annotator saw the evidence, or None. Reports any other value."""
-    if cell is None:
-        return None
+def _read_evidence_seen(row: RawRow, report: Report) -> EvidenceSeen | None:
+    """Return how the annotator saw the evidence, or None. Reports any other value.
+
+    A sheet with the closest sentences has shown them.
+    """
+    cell = _read_cell(row.values.get(EVIDENCE_SEEN))
     word = str(cell).strip().casefold()
     for seen in get_args(EvidenceSeen):
         if word == seen:
             return cast(EvidenceSeen, seen)
-    report(EVIDENCE_SEEN, describe(cell), "opened, shown, or an empty cell")
+    if cell is not None:
+        report(EVIDENCE_SEEN, describe(cell), "opened, shown, or an empty cell")
+    if _read_cell(row.values.get(CLOSEST) or row.values.get(_EARLIER_CLOSEST)):
+        return "shown"
     return None
 
 

@@ -74,7 +74,6 @@ class Labelling:
         unsuitable column, or evidence of a run without.
         """
         _check_options(options)
-        self.source = source
         if show_evidence:
             for run, _ in source.runs:
                 require_evidence(run)
