@@ -77,9 +77,10 @@ def prediction_powered(
     Raises DataError without labels.
     """
     estimate = _estimate(units)
-    half_width = estimate.half_width(confidence)
+    quantile = estimate.quantile(confidence)
     ci95 = None
-    if half_width is not None:
+    if quantile is not None:
+        half_width = quantile * math.sqrt(estimate.variance + estimate.unseen / 2)
         least = math.sqrt(estimate.unseen) / 2
         # On the logit scale: R. G. Newcombe (2001), American Statistician 55, 200-202.
         centre = min(1 - least, max(least, estimate.mean))
@@ -203,33 +204,28 @@ class _Estimate(NamedTuple):
             ppi_lambda=self.ppi_lambda,
         )
 
-    def half_width(self, confidence: float | None) -> float | None:
-        quantile = self._quantile(confidence)
-        if quantile is None:
-            return None
-        return quantile * math.sqrt(self._variance + self.unseen / 2)
-
     def as_difference(self, confidence: float | None, unshared: float) -> Mean:
         """Return the mean as a difference, of which a share of the weight is `unshared`.
 
         The limits of a mean are on the logit scale, which widens them near 0 and 1. Those of a
         difference are not, so that unseen units count twice as much.
         """
-        quantile = self._quantile(confidence)
+        quantile = self.quantile(confidence)
         ci95 = None
         if quantile is not None:
             by_unseen = min(quantile**2 * self.unseen, unshared**2)
-            half_width = math.sqrt(quantile**2 * self._variance + by_unseen)
+            half_width = math.sqrt(quantile**2 * self.variance + by_unseen)
             ci95 = max(-1.0, self.mean - half_width), min(1.0, self.mean + half_width)
         return self.with_interval(ci95)._replace(range=(-1.0, 1.0))
 
-    def _quantile(self, confidence: float | None) -> float | None:
+    def quantile(self, confidence: float | None) -> float | None:
+        """Return the quantile of Student's t, None if the clusters give no interval."""
         if confidence is None or self.clusters < MIN_CLUSTERS:
             return None
         return two_sided_quantile(confidence, max(1, self.clusters - self.strata))
 
     @property
-    def _variance(self) -> float:
+    def variance(self) -> float:
         all_clusters = len(self.contributions)
         squares = float((self.contributions**2).sum())
         return squares * all_clusters / max(1, all_clusters - 1)
