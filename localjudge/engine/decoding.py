@@ -11,7 +11,8 @@ free text of a reason, chosen greedily. A forced space is left to the verdict's 
 has a token with a leading space. Forced text is tokenised like user text because it may quote the
 user.
 
-An engine evaluates the pending tokens and passes the logits on, until the answer is finished.
+An engine evaluates the pending tokens and passes the logits on, until the answer is finished. A
+classifier writes nothing, and its answers are the `answer_texts` of the grammar.
 """
 
 import json
@@ -329,6 +330,35 @@ def greedy(valid: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
     allowed = np.where(valid, logits, -np.inf)
     _require_finite(logits.max(), allowed.max())
     return int(np.argmax(allowed))
+
+
+@cache
+def answer_texts(grammar: Grammar) -> tuple[str, str]:
+    """Return the grammar's only texts with the values 0 and 1.
+
+    Raises ModelError if it has other answers.
+    """
+    tokenizer = llguidance.LLTokenizer("byte")
+    regex = llguidance.LLMatcher.grammar_from_regex(grammar.pattern)
+    texts: dict[float, str] = {}
+    for literal, value in grammar.labels.items():
+        matcher = llguidance.LLMatcher(tokenizer, regex)
+        text = matcher.compute_ff_bytes() + literal.encode()
+        can_follow = matcher.consume_tokens(tokenizer.tokenize_bytes(text))
+        if can_follow:
+            rest = matcher.compute_ff_bytes()
+            text += rest
+            matcher.consume_tokens(tokenizer.tokenize_bytes(rest))
+        if not (can_follow and matcher.is_accepting()):
+            problem = f"an answer of the grammar {grammar.name!r} contains more than yes or no"
+            raise ModelError(problem)
+        texts[value] = text.decode()
+    if set(texts) != {0, 1}:
+        raise ModelError(
+            "a model with a classification head answers yes or no, "
+            f"and the grammar {grammar.name!r} has other answers",
+        )
+    return texts[0], texts[1]
 
 
 def _log_sum_exp(scores: NDArray[np.float64]) -> float:

@@ -11,7 +11,8 @@ import pytest
 
 from localjudge import ModelError, model_registry
 from localjudge.engine import gguf
-from localjudge.engine.llamacpp.classifier import LlamaCppClassifier, answer_from, answer_texts
+from localjudge.engine.decoding import answer_texts
+from localjudge.engine.llamacpp.classifier import LlamaCppClassifier, answer_from
 from localjudge.engine.llamacpp.context import Encoder
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.opening import open_engine

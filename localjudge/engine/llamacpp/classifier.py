@@ -18,15 +18,15 @@ import math
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import llguidance
 import numpy as np
 from numpy.typing import NDArray
 
+from localjudge.engine.decoding import answer_texts
 from localjudge.engine.llamacpp.context import Encoder
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import (
@@ -281,32 +281,3 @@ def answer_from(
 def _log_sum_exp(scores: NDArray[np.float64]) -> float:
     peak = float(scores.max())
     return peak + math.log(float(np.exp(scores - peak).sum()))
-
-
-@cache
-def answer_texts(grammar: Grammar) -> tuple[str, str]:
-    """Return the grammar's only texts with the values 0 and 1.
-
-    Raises ModelError if it has other answers.
-    """
-    tokenizer = llguidance.LLTokenizer("byte")
-    regex = llguidance.LLMatcher.grammar_from_regex(grammar.pattern)
-    texts: dict[float, str] = {}
-    for literal, value in grammar.labels.items():
-        matcher = llguidance.LLMatcher(tokenizer, regex)
-        text = matcher.compute_ff_bytes() + literal.encode()
-        can_follow = matcher.consume_tokens(tokenizer.tokenize_bytes(text))
-        if can_follow:
-            rest = matcher.compute_ff_bytes()
-            text += rest
-            matcher.consume_tokens(tokenizer.tokenize_bytes(rest))
-        if not (can_follow and matcher.is_accepting()):
-            problem = f"an answer of the grammar {grammar.name!r} contains more than yes or no"
-            raise ModelError(problem)
-        texts[value] = text.decode()
-    if set(texts) != {0, 1}:
-        raise ModelError(
-            "a model with a classification head answers yes or no, "
-            f"and the grammar {grammar.name!r} has other answers",
-        )
-    return texts[0], texts[1]
