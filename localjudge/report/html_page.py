@@ -86,12 +86,9 @@ def _collect_inputs(
         if decision.outcome == "undecided" and decision.passed:
             undecided = "pass"
     relative: str | None = None
-    named = run.directory
     if baseline is not None:
         relative = os.path.relpath(baseline.directory, run.directory)
-        comparison = ComparisonDirectory.of_runs(baseline.directory, run.directory)
-        if comparison is not None:
-            named = comparison.path
+    named = _directory_of_both(run, baseline) or run.directory
     return ReportInputs(
         writer=writer(),
         title=title,
@@ -117,10 +114,20 @@ def hash_labels(run: RunRecord, baseline: RunRecord | None) -> tuple[str, ...]:
     directories = [run.directory]
     if baseline is not None:
         directories.append(baseline.directory)
-        comparison = ComparisonDirectory.of_runs(baseline.directory, run.directory)
-        if comparison is not None:
-            directories.append(comparison.path)
+    both = _directory_of_both(run, baseline)
+    if both is not None:
+        directories.append(both)
     return tuple(label_file(directory).sha256 for directory in directories)
+
+
+def _directory_of_both(run: RunRecord, baseline: RunRecord | None) -> Path | None:
+    """Return the directory of a run and its baseline if they judge two columns of one file."""
+    if baseline is None:
+        return None
+    comparison = ComparisonDirectory.of_runs(baseline.directory, run.directory)
+    if comparison is None:
+        return None
+    return comparison.path
 
 
 def page(
@@ -235,11 +242,11 @@ def _compare(run: RunRecord, path: Path) -> ReportCheck:
 
 def _command(run: RunRecord, baseline: RunRecord | None) -> str:
     """Return the command that writes the report again."""
+    both = _directory_of_both(run, baseline)
+    if both is not None:
+        return call("report", str(both), opened="RunPair")
     if baseline is None:
         return call("report", str(run.directory))
-    comparison = ComparisonDirectory.of_runs(baseline.directory, run.directory)
-    if comparison is not None:
-        return call("report", str(comparison.path), opened="RunPair")
     return call("report", str(run.directory), baseline=str(baseline.directory))
 
 
