@@ -27,9 +27,14 @@ from localjudge.report.export import Format, exported_parts
 from localjudge.report.flat_table import Rows
 from localjudge.report.html_page import write_report
 from localjudge.report.label_views import disagreements_view, disputes_view
-from localjudge.report.quoted_metrics import two_means_view
 from localjudge.report.sample_views import find_sample, prompts_view, sample_view
-from localjudge.report.summary_views import evidence_view, slices_view, summary_values, summary_view
+from localjudge.report.summary_views import (
+    evidence_view,
+    slices_view,
+    summary_values,
+    summary_view,
+    two_means_view,
+)
 from localjudge.report.terminal import Table, show
 from localjudge.report.worst_samples import worst_samples, worst_view
 from localjudge.resources import write_output

@@ -12,12 +12,11 @@ statements that are counted once: about 66 % of all 312 sentences are supported 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from localjudge.analysis.breakdowns import PooledShare, Slice, pooled_shares
+from localjudge.analysis.breakdowns import PooledShare, Slice
 from localjudge.labels.corrected_mean import CorrectedMean, quote_mean
-from localjudge.labels.run_labels import RunLabels, read_run_labels
+from localjudge.labels.run_labels import RunLabels
 from localjudge.metrics import catalog
 from localjudge.report.messages import Messages, translate_mean
-from localjudge.report.terminal import Table
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.stats.interval import Basis, Limits, Mean, NoMean
@@ -199,17 +198,3 @@ def pooled_sentence(
     if run.sampling.optional_stopping:
         sentence += ", without an interval, because scores stopped the run"
     return sentence
-
-
-def two_means_view(run: RunRecord, *, metric: str | None = None) -> Table:
-    """Return the mean and the pooled share of each metric, or one, in words, if they can differ."""
-    shares = pooled_shares(run)
-    lines: list[str] = []
-    for quote in quote_metrics(run, read_run_labels(run)):
-        name = quote.name
-        if metric not in (None, name) or not isinstance(quote.quoted, Mean):
-            continue
-        sentence = pooled_sentence(run, quote, shares.get(name))
-        if sentence:
-            lines.append(f"{name}: {state_mean(name, quote.quoted)}; {sentence}")
-    return Table(notes=lines)

@@ -24,7 +24,13 @@ from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.report.conclusions import next_step
 from localjudge.report.label_views import label_remarks
-from localjudge.report.quoted_metrics import QuotedMetric, quote_metrics, quote_slice
+from localjudge.report.quoted_metrics import (
+    QuotedMetric,
+    pooled_sentence,
+    quote_metrics,
+    quote_slice,
+    state_mean,
+)
 from localjudge.report.remarks import (
     ALWAYS_VALID,
     Shown,
@@ -39,6 +45,7 @@ from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import name_slice
 from localjudge.run_directory.summary import MetricSummary
+from localjudge.stats.interval import Mean
 from localjudge.text.names import look_alikes
 from localjudge.words import call, numbered, percent
 
@@ -152,6 +159,20 @@ def _mean_rows(
         elif other.by == "judge":
             labels = ""
         yield f"  {name}", *interval_cells(other.mean), labels, *blanks
+
+
+def two_means_view(run: RunRecord, *, metric: str | None = None) -> Table:
+    """Return the mean and the pooled share of each metric, or one, in words, if they can differ."""
+    shares = pooled_shares(run)
+    lines: list[str] = []
+    for quote in quote_metrics(run, read_run_labels(run)):
+        name = quote.name
+        if metric not in (None, name) or not isinstance(quote.quoted, Mean):
+            continue
+        sentence = pooled_sentence(run, quote, shares.get(name))
+        if sentence:
+            lines.append(f"{name}: {state_mean(name, quote.quoted)}; {sentence}")
+    return Table(notes=lines)
 
 
 def summary_values(run: RunRecord) -> dict[str, Any]:
