@@ -34,6 +34,7 @@ from localjudge.report.terminal import Table, put, show
 from localjudge.run_directory.comparison_directory import ComparisonDirectory
 from localjudge.run_directory.label_rows import LOGIN_NAME
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.types import Language
 from localjudge.words import call, numbered, option, option_name, printable
 
 _END = "\x04"
@@ -175,13 +176,23 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         )
     for remark in labelling.remarks:
         click.echo(printable(remark), err=True)
-    if not files:
+    if files:
+        _write_files(directory, labelling, files, options["language"], as_json)
+    else:
         _label_in_terminal(labelling)
-        return
+
+
+def _write_files(
+    directory: Path,
+    labelling: Labelling,
+    files: Mapping[str, Path],
+    language: Language,
+    as_json: bool,
+) -> None:
+    """Write a sheet, a page or both, and print how to read the labels."""
     count = 0
     for name, file in files.items():
-        as_page = name == "page"
-        count = write_labelling(file, labelling, language=options["language"], as_page=as_page)
+        count = write_labelling(file, labelling, language=language, as_page=name == "page")
     if as_json:
         keys = {"out": "file", "page": "page"}
         values = {keys[name]: str(file) for name, file in files.items()}
