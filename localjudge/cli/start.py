@@ -130,7 +130,7 @@ def _print_commands(folder: StartFolder, judge: str | None, metric: str | None) 
     directory = str(folder.run)
     no_config = []
     if Path(CONFIG_FILE).is_file():
-        no_config = ["--config", "none"]
+        no_config = ["--config", cli.NO_CONFIG]
     columns: list[str] = []
     for field, column in planned.settings.mapping.items():
         columns += ["--map", f"{field}={column}"]
@@ -185,7 +185,7 @@ def _judge_if_needed(folder: StartFolder) -> int:
         is_new_judge = estimate.judge.examined == NOT_EXAMINED
         print_total(estimate, is_new_judge=is_new_judge)
         if is_new_judge:
-            run_step(["doctor", "--judge", folder.answers["judge"], "--config", "none"])
+            run_step(["doctor", "--judge", folder.answers["judge"], "--config", cli.NO_CONFIG])
     return run_step(run)
 
 
