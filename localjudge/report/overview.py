@@ -90,32 +90,38 @@ class ReportInputs(Record):
 def overview(run: RunRecord, checked: Check, inputs: ReportInputs) -> Values:
     """Return the values of the page."""
     judge = run.summary.judge.model_copy(update={"examined": inputs.examined})
-    gates = [parse_gate(decision.gate) for decision in checked.decisions]
+    gates: list[Gate] = []
+    gate_rows: list[tuple[GateDecision, str, str, str]] = []
+    for decision in checked.decisions:
+        gate = parse_gate(decision.gate)
+        gates.append(gate)
+        outcome = _OUTCOMES[decision.outcome]
+        gate_rows.append((decision, outcome, describe_gate(gate), explain_decision(decision)))
     aims = map(parse_gate, run.manifest.environment.settings.until)
     metrics = quote_metrics(run, checked.labels)
     verification = inputs.verification
-    facts: list[tuple[str, str]] = []
-    for name, fact in _facts(run, checked.comparison):
-        if fact:
-            facts.append((name, fact))
     cautions = [judge.caution, judge.examined]
-    if checked.comparison and checked.comparison.is_corrected:
+    comparison = checked.comparison
+    if comparison and comparison.is_corrected:
         cautions = []  # labels, which they advise, are behind every difference
+    said: list[str] = []
+    if comparison and comparison.directory:
+        said = list(claims(comparison, run.answer_column, with_command=False))
     return {
         **_describe_data(run, inputs),
         "judge": judge,
         "caution": "; ".join(filter(None, cautions)),
-        "claims": _claims(checked.comparison, run),
+        "claims": said,
         "finding": select_findings(metrics),
         "metrics": list_metrics(run, metrics, list(dict.fromkeys([*gates, *aims]))),
         "with_expected": checked.labels is None and has_expected(run.summary.metrics),
-        "gates": list(_gate_rows(checked.decisions)),
-        "comparison": checked.comparison and _comparison(checked.comparison, run),
+        "gates": gate_rows,
+        "comparison": comparison and _comparison(comparison, run),
         "labels": checked.labels,
         "disputes": disputed_statements(run, run.summary.metrics),
         "verification": verification,
         "is_verified": verification is not None and verification.is_about(run.directory),
-        "facts": facts,
+        "facts": [(name, fact) for name, fact in _facts(run, comparison) if fact],
     }
 
 
@@ -155,20 +161,6 @@ def _samples(run: RunRecord) -> str:
         return str(part)
     counts = f"{part.samples:,} of {part.whole:,} samples"
     return f"{counts}, in random order (seed {part.seed})"
-
-
-def _claims(comparison: RunComparison | None, run: RunRecord) -> list[str]:
-    """Return what a comparison of two columns says first, [] for a page of one run."""
-    if comparison is None or comparison.directory is None:
-        return []
-    return list(claims(comparison, run.answer_column, with_command=False))
-
-
-def _gate_rows(decisions: Sequence[GateDecision]) -> Iterator[tuple[GateDecision, str, str, str]]:
-    """Yield each decision with its outcome, gate and reason in words."""
-    for decision in decisions:
-        gate = describe_gate(parse_gate(decision.gate))
-        yield decision, _OUTCOMES[decision.outcome], gate, explain_decision(decision)
 
 
 def list_metrics(
