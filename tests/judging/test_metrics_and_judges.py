@@ -8,10 +8,7 @@ import pytest
 
 import localjudge
 from localjudge import InputError, Metric
-from localjudge.judging.jury import Jury, announce, use_jury
-from localjudge.judging.settings import RunSettings
-from localjudge.metrics import catalog
-from localjudge.progress import Progress
+from localjudge.metrics import Scored, catalog
 
 pytestmark = pytest.mark.engine
 
@@ -41,20 +38,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_default_judge_is_ready_for_each_metric_and_each_pair(home: Path) -> None:
     """No scale is measured: the registry has those of questions that bundled judges answer."""
-    settings = RunSettings()
     groups: list[tuple[Metric, ...]] = [(metric,) for metric in METRICS]
     groups += combinations(METRICS, 2)
-    with use_jury(None, None, settings) as opened:
-        assert not opened.is_single
+    with localjudge.Judge.open() as judge:
+        assert judge.card.name == "bundled"
         for metrics in groups:
             names = {metric.name for metric in metrics}
-            fresh = Jury(opened.judges, settings, name=opened.source)
             if names & REFUSED:
                 with pytest.raises(InputError, match=min(names & REFUSED)):
-                    announce(fresh, metrics, settings, Progress())
+                    judge.evaluations([ROW], metrics)
                 continue
-            identity = announce(fresh, metrics, settings, Progress())
-            assert identity.combinations.keys() == names - set(WITHOUT_JUDGE), names
+            found = {each.metric: each.outcome for each in judge.evaluations([ROW], metrics)}
+            assert found.keys() == names
+            assert all(isinstance(outcome, Scored) for outcome in found.values()), names
     assert not (home / "scales").exists()
 
 

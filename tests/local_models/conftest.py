@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from gguf import GGUFWriter
 
-from localjudge.local_models import FoundModel, SkippedFile
-
 VARIABLES = ("OLLAMA_MODELS", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME")
 MODEL_LAYER = "application/vnd.ollama.image.model"
 
@@ -107,12 +105,9 @@ def downloaded(
 
 
 def models(entries: Iterable[Any]) -> dict[str, Path]:
-    return {model.source: model.path for model in entries if isinstance(model, FoundModel)}
+    return {entry.source: entry.path for entry in entries if not hasattr(entry, "reason")}
 
 
 def skipped(entries: Iterable[Any]) -> dict[str, str]:
-    return {
-        entry.where.rpartition("/")[2]: entry.reason
-        for entry in entries
-        if isinstance(entry, SkippedFile)
-    }
+    found = [entry for entry in entries if hasattr(entry, "reason")]
+    return {entry.where.rpartition("/")[2]: entry.reason for entry in found}

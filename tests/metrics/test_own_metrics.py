@@ -18,7 +18,6 @@ from localjudge import (
 )
 from localjudge.judging.evaluate import NoAnswers
 from localjudge.judging.evaluate import evaluate as evaluate_blocks
-from localjudge.judging.metric_choice import requested_metrics
 from localjudge.metrics import (
     Failed,
     Metric,
@@ -33,7 +32,6 @@ from localjudge.metrics import (
     Unit,
     catalog,
 )
-from localjudge.metrics.attribution import faithfulness
 from localjudge.text import Segmenter
 
 sentences = Segmenter()
@@ -236,20 +234,32 @@ def test_a_version_is_a_whole_number() -> None:
 
 def test_a_changed_built_in_metric_is_not_the_built_in_one() -> None:
     """It ran under the signature of the built-in metric."""
-    changed = replace(faithfulness(), steps=Fixed(0.1).steps)
+    unchanged: Any = catalog.example("faithfulness")
+    changed = replace(unchanged, steps=Fixed(0.1).steps)
     rows = [{"response": "It is in Ulm.", "contexts": ["Ulm"]}]
     engine = ScriptedEngine({}, default=0.9)
     with pytest.raises(InputError, match="'faithfulness' is a built-in metric"):
         evaluate(rows, metrics=[changed], engine=engine, out=False)
-    run = evaluate(rows, metrics=[faithfulness()], engine=engine, out=False)
+    run = evaluate(rows, metrics=[unchanged], engine=engine, out=False)
     assert run["faithfulness"].mean == 1.0
 
 
 @pytest.mark.parametrize("name", catalog.our_names())
 def test_an_object_of_a_built_in_metric_is_as_good_as_its_name(name: str) -> None:
+    row = {
+        "user_input": "Where?",
+        "retrieved_contexts": ["It is in Ulm."],
+        "reference_contexts": ["It is in Ulm."],
+        "reference": "In Ulm.",
+        "response": "It is in Ulm [1].",
+    }
     metric = catalog.example(name)
-    [requested] = requested_metrics([metric]) or []
-    assert requested == metric
+    engine = ScriptedEngine({}, default=0.9)
+    by_object, by_name = (
+        evaluate([row], metrics=[each], engine=engine, out=False) for each in (metric, metric.name)
+    )
+    assert by_object.manifest.signature == by_name.manifest.signature
+    assert by_object.scores == by_name.scores
 
 
 @pytest.mark.parametrize("name", ["faithfulness_expected", "response", "sample_id"])

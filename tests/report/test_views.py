@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from localjudge import Run, Sample, ScriptedEngine, evaluate
-from localjudge.engine.protocol import require_room
 from localjudge.engine.scripted import unit_text
-from localjudge.metrics import SampleError, Scored, Sentences, Steps
+from localjudge.metrics import Scored, Sentences, Steps
 from localjudge.model_registry import registered
 from localjudge.report.terminal import Table, as_html, as_markdown, show
 from localjudge.types import VerdictRequest
@@ -386,14 +385,6 @@ def test_a_new_run_is_advised_where_the_judge_reads_what_is_nearest_now(
     assert "1 unit did not fit" in text
     assert ("nearest" in text) is advised
     assert ("8,192 tokens" in text) is not advised
-
-
-@pytest.mark.parametrize(("trained", "advised"), [(512, False), (2048, True)])
-def test_a_long_prompt_is_refused_with_a_hint_that_helps(trained: int, advised: bool) -> None:
-    with pytest.raises(SampleError) as caught:
-        require_room(600, 512, trained, "the prompt has")
-    assert ("n_ctx" in str(caught.value.hint)) is advised
-    assert str(trained) in str(caught.value.hint)
 
 
 def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: Run) -> None:

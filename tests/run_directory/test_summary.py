@@ -1,32 +1,61 @@
+"""Means, counts and intervals of runs by hand, and the rows that they leave."""
+
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from localjudge.metrics import Failed, Outcome, Scored, Span, Undefined, Unit, Verdict
-from localjudge.run_directory.result_rows import Evaluation, VerdictRow, json_line, score_rows
-from localjudge.run_directory.summary import Totals, VerdictSummary
+from localjudge import Criterion, Run, Sample, ScriptedEngine, evaluate
+from localjudge.metrics import Outcome, SampleError, Scored, Sentences, Steps, Undefined
 from localjudge.stats.interval import mean_interval
-from localjudge.types import JudgeCard, NoAnswer, VerdictRule
+from localjudge.types import Answer, NoAnswer, VerdictRequest
 
 NO = Undefined(reason="none")
-FAIL = Failed(reason="broken")
-CARD = JudgeCard(name="scripted")
+FAIL = SampleError("broken")
+Given = Outcome | SampleError | float
 
 
-def metric(*outcomes: Outcome | float, clusters: str = "") -> Any:
-    evaluations = [
-        Evaluation(
-            str(number), "m", Scored(value=outcome) if isinstance(outcome, float) else outcome
-        )
-        for number, outcome in enumerate(outcomes)
-    ]
-    cluster_of = {str(number): name for number, name in enumerate(clusters)} if clusters else None
-    totals = Totals(["m"], VerdictRule(0.5, 0.01), cluster_of, max_failed=1)
-    totals.add(evaluations)
-    return totals.metrics["m"]
+@dataclass(frozen=True)
+class Measured:
+    """A metric with these outcomes by the id of the sample."""
+
+    outcomes: tuple[Given, ...]
+    name: str = "m"
+    version: int = 1
+    required_fields: frozenset[str] = frozenset()
+
+    def steps(self, sample: Sample, _: Sentences) -> Steps:
+        """Return the outcome of the sample without a question."""
+        yield from ()
+        outcome = self.outcomes[int(sample.id)]
+        if isinstance(outcome, SampleError):
+            raise outcome
+        if isinstance(outcome, float):
+            outcome = Scored(value=outcome)
+        return outcome
+
+
+def measured(
+    *outcomes: Given, clusters: str = "", order: int = 1, out: Path | None = None, **how: Any
+) -> Run:
+    rows: list[dict[str, Any]] = []
+    for number in range(len(outcomes))[::order]:
+        rows.append({"id": str(number), "response": "a"})
+        if clusters:
+            rows[-1]["group"] = clusters[number]
+            how["cluster_by"] = "group"
+    engine = ScriptedEngine({})
+    metrics = [Measured(outcomes)]
+    where = out or False
+    return evaluate(rows, metrics=metrics, engine=engine, out=where, max_failed=1, **how)
+
+
+def metric(*outcomes: Given, clusters: str = "") -> Any:
+    return measured(*outcomes, clusters=clusters)["m"]
 
 
 def test_mean_skips_failed_samples_and_bounds_count_them_as_0_and_1() -> None:
@@ -55,11 +84,9 @@ def test_intervals_and_clusters_are_those_of_the_scored_samples() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "bounds"), [([], None), ([NO, NO], None), ([FAIL], (0.0, 1.0))]
-)
+@pytest.mark.parametrize(("outcomes", "bounds"), [([NO, NO], None), ([FAIL], (0.0, 1.0))])
 def test_nothing_scored_has_no_mean(
-    outcomes: list[Outcome], bounds: tuple[float, float] | None
+    outcomes: list[Given], bounds: tuple[float, float] | None
 ) -> None:
     summary = metric(*outcomes)
     assert (summary.mean, summary.ci95, summary.bounds) == (None, None, bounds)
@@ -70,11 +97,36 @@ def test_nothing_scored_has_no_mean(
     )
 
 
-def decidedness(*verdicts: Verdict | NoAnswer) -> VerdictSummary:
-    totals = Totals(["m"], VerdictRule(0.5, 0.01))
-    rows = [make_row("m", make_unit("x", 0), verdict) for verdict in verdicts]
-    totals.add([Evaluation("a", "m", NO, tuple(rows))])
-    return totals.summary("", CARD).verdicts
+class Answering(ScriptedEngine):
+    """Gives these answers in order."""
+
+    def __init__(self, answers: Sequence[Answer | NoAnswer], **how: Any) -> None:
+        super().__init__({}, **how)
+        self.left = list(answers)
+
+    def _answer(self, _: VerdictRequest) -> Answer | NoAnswer:
+        return self.left.pop(0)
+
+
+def answer(p_yes: float, valid_mass: float = 1.0) -> Answer:
+    return Answer(p_yes=p_yes, valid_mass=valid_mass, raw="")
+
+
+def judged(*answers: Answer | NoAnswer, **options: Any) -> Run:
+    """Return a run with a statement for each answer, and one without a context."""
+    statements = " ".join(f"It is number {number}, too." for number in range(len(answers)))
+    contexts = ["All."]
+    rows = [
+        {"id": "a", "retrieved_contexts": contexts, "response": statements},
+        {"id": "b", "retrieved_contexts": [""], "response": "It is so."},
+    ]
+    settings = {"metrics": ["faithfulness"], "max_failed": 2, **options}
+    return evaluate(rows, engine=Answering(answers), out=False, **settings)
+
+
+def decidedness(*answers: Answer | NoAnswer, **options: Any) -> tuple[Any, ...]:
+    found: Any = judged(*answers, **options).summary.verdicts
+    return found.count, found.near_threshold, found.median_valid_mass
 
 
 def test_near_threshold_verdicts_and_median_valid_mass_by_hand() -> None:
@@ -83,119 +135,117 @@ def test_near_threshold_verdicts_and_median_valid_mass_by_hand() -> None:
     An invalid answer has a mass. A label without a model has neither. Of two masses the lower
     counts.
     """
-    verdicts = (
-        Verdict(label=0, p_yes=0.41, valid_mass=0.2),
-        Verdict(label=1, p_yes=0.5, valid_mass=1.0),
-        Verdict(label=1, p_yes=0.6, valid_mass=0.9),
-        Verdict(label=1, p_yes=0.97, valid_mass=0.8),
-        NoAnswer(error="the model did not answer", valid_mass=0.002),
+    answers = (
+        answer(0.41, 0.2),
+        answer(0.5, 1.0),
+        answer(0.6, 0.9),
+        answer(0.97, 0.8),
+        answer(0.5, 0.002),
         NoAnswer(error="too long"),
-        Verdict(label=0),
     )
-    assert decidedness(*verdicts) == VerdictSummary(
-        count=4, near_threshold=0.75, median_valid_mass=0.8
-    )
-    pair = (Verdict(label=1, p_yes=1, valid_mass=mass) for mass in (0.25, 0.5))
-    assert decidedness(*pair).median_valid_mass == 0.25
-    none = VerdictSummary(count=0, near_threshold=None, median_valid_mass=None)
-    assert decidedness(Verdict(label=0)) == none
-
-
-def test_a_jury_is_divided_where_its_judges_are_on_both_sides_of_one_half() -> None:
-    """One of three; .5 is a 1. A verdict without a jury does not count."""
-    parts = ({"a": 0.9, "b": 0.5}, {"a": 0.9, "b": 0.49}, {"a": 0.1, "b": 0.2}, None)
-    verdicts = [Verdict(label=1, p_yes=0.9, valid_mass=1.0, judges=each) for each in parts]
-    assert decidedness(*verdicts).divided == pytest.approx(1 / 3)
+    assert decidedness(*answers) == (4, 0.75, 0.8)
+    assert decidedness(answer(1, 0.25), answer(1, 0.5))[2] == 0.25
+    assert decidedness(NoAnswer(error="too long")) == (0, None, None)
 
 
 def test_rubric_levels_are_not_near_the_threshold() -> None:
-    """Level 3 of 5 is an expected value of .5 and no probability, so only its mass counts.
-
-    Judges of a jury with levels on both sides of one half do not disagree.
-    """
-    totals = Totals(["m", "tone"], VerdictRule(0.5, 0.01), rubrics={"tone"})
-    for name, p_yes, mass in (("m", 0.9, 0.75), ("tone", 0.5, 0.25), ("tone", 0.5, 0.25)):
-        parts = {"a": 0.9, "b": 0.1} if name == "tone" else None
-        verdict = Verdict(label=1, p_yes=p_yes, valid_mass=mass, judges=parts)
-        totals.add([Evaluation("a", name, NO, (make_row(name, make_unit("x", 0), verdict),))])
-    assert totals.summary("", CARD).verdicts == VerdictSummary(
-        count=1, near_threshold=0.0, median_valid_mass=0.25
-    )
+    """Level 3 of 5 is an expected value of .5 and no probability, so only its mass counts."""
+    levels = {level: f"level {level}" for level in range(1, 6)}
+    tone = Criterion(name="tone", question="How kind?", levels=levels)
+    answers = [answer(0.9, 0.75), answer(0.5, 0.25), answer(0.5, 0.25)]
+    rows = [{"id": "a", "retrieved_contexts": ["All."], "response": "It is so."}]
+    rows.append({"id": "b", "response": "It is so."})
+    run = evaluate(rows, metrics=["faithfulness", tone], engine=Answering(answers), out=False)
+    found: Any = run.summary.verdicts
+    assert (found.count, found.near_threshold, found.median_valid_mass) == (1, 0.0, 0.25)
 
 
-def test_a_summary_does_not_depend_on_the_order_of_evaluations() -> None:
-    evaluations = [Evaluation(str(number), "m", Scored(value=number / 7)) for number in range(8)]
-    whole, single, backwards = (Totals(["m"], VerdictRule(0.5, 0.01)) for _ in range(3))
-    whole.add(evaluations)
-    for evaluation in evaluations:
-        single.add([evaluation])
-        backwards.add([evaluations[7 - int(evaluation.sample_id)]])
-    assert whole.metrics == single.metrics == backwards.metrics
-    assert whole.samples == single.samples == 8
+def test_a_summary_does_not_depend_on_the_order_of_samples() -> None:
+    scores = tuple(number / 7 for number in range(8))
+    forwards = measured(*scores)
+    backwards = measured(*scores, order=-1)
+    assert forwards.summary.metrics == backwards.summary.metrics
+    assert forwards.summary.samples == backwards.summary.samples == 8
 
 
 def test_verdicts_on_windows_are_counted() -> None:
-    verdicts = (Verdict(label=1, p_yes=0.9, window=number) for number in (0, None, 3))
-    assert decidedness(*verdicts).windowed == 2
-
-
-def make_unit(text: str, start: int, index: int = 0) -> Unit:
-    span = Span(start=start, end=start + len(text), text=text)
-    return Unit(
-        kind="sentence", index=index, source="retrieved_contexts", source_index=3, span=span
-    )
-
-
-def make_row(metric: str, unit: Unit, verdict: Verdict | NoAnswer, position: int = 0) -> VerdictRow:
-    return VerdictRow.of("a", metric, position, unit, verdict)
-
-
-def test_score_rows_hold_the_contract_s_keys_in_order() -> None:
-    two_of_three = Scored(value=2 / 3, expected=0.61, numerator=2, denominator=3)
-    evaluations = [
-        Evaluation("a", "context_recall", two_of_three),
-        Evaluation("b", "context_recall", Undefined(reason="the reference has no sentence")),
-        Evaluation("c", "context_recall", Failed(reason="too long")),
-        Evaluation("d", "context_precision", Scored(value=0.5, detail="said so")),
+    """A text of three times the room is asked about in parts, a short one is not."""
+    long = " ".join(f"Number {n} is so." for n in range(300))
+    rows = [
+        {"id": name, "retrieved_contexts": [context], "response": "It is so. It is."}
+        for name, context in (("long", long), ("short", "All."))
     ]
-    assert "".join(json_line(vars(row)) for row in score_rows(evaluations)) == (
-        '{"sample_id": "a", "metric": "context_recall", "status": "scored",'
+    engine = ScriptedEngine({}, default=0.9, capacity=4_000)
+    run = evaluate(rows, metrics=["faithfulness"], engine=engine, out=False, profile="instruct")
+    assert sum(row.window is not None for row in run.verdicts) == 2
+    assert run.summary.verdicts is not None
+    assert run.summary.verdicts.windowed == 2
+
+
+def test_score_rows_hold_the_contract_s_keys_in_order(tmp_path: Path) -> None:
+    run = measured(
+        Scored(value=2 / 3, expected=0.61, numerator=2, denominator=3),
+        Undefined(reason="the reference has no sentence"),
+        SampleError("too long"),
+        Scored(value=0.5, detail="said so"),
+        out=tmp_path / "run",
+    )
+    assert (run.directory / "scores.jsonl").read_text(encoding="utf-8") == (
+        '{"sample_id": "0", "metric": "m", "status": "scored",'
         ' "score": 0.6666666666666666,'
         ' "numerator": 2, "denominator": 3, "detail": null, "expected": 0.61}\n'
-        '{"sample_id": "b", "metric": "context_recall", "status": "undefined", "score": null,'
+        '{"sample_id": "1", "metric": "m", "status": "undefined", "score": null,'
         ' "numerator": null, "denominator": null, "detail": "the reference has no sentence",'
         ' "expected": null}\n'
-        '{"sample_id": "c", "metric": "context_recall", "status": "failed", "score": null,'
+        '{"sample_id": "2", "metric": "m", "status": "failed", "score": null,'
         ' "numerator": null, "denominator": null, "detail": "too long", "expected": null}\n'
-        '{"sample_id": "d", "metric": "context_precision", "status": "scored", "score": 0.5,'
+        '{"sample_id": "3", "metric": "m", "status": "scored", "score": 0.5,'
         ' "numerator": null, "denominator": null, "detail": "said so", "expected": 0.5}\n'
     )
 
 
-def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
+def test_verdict_rows_hold_the_contract_s_keys_in_order(tmp_path: Path) -> None:
     """A unit without a verdict is listed with its error; keys from `against` on are additions."""
-    first = Verdict(label=1, p_yes=0.75, valid_mass=0.5, reason="so", window=2)
-    rows = (
-        make_row("context_relevancy", make_unit("Größe.", 0), first),
-        make_row("context_relevancy", make_unit("Two.", 7, index=1), NoAnswer(error="too long"), 1),
+    first = Answer(p_yes=0.75, valid_mass=0.5, raw="", reason="so")
+    run = evaluate(
+        [{"id": "a", "user_input": "Why?", "retrieved_contexts": ["Größe. Two."]}],
+        metrics=["context_relevancy"],
+        engine=Answering([first, NoAnswer(error="too long")]),
+        out=tmp_path / "run",
+        max_failed=1,
     )
-    assert "".join(json_line(row.values) for row in rows) == (
+    assert (run.directory / "verdicts.jsonl").read_text(encoding="utf-8") == (
         '{"sample_id": "a", "metric": "context_relevancy", "unit": "sentence", "index": 0,'
-        ' "source": "retrieved_contexts", "source_index": 3, "start": 0, "end": 6,'
+        ' "source": "retrieved_contexts", "source_index": 0, "start": 0, "end": 6,'
         ' "text": "Größe.",'
-        ' "p_yes": 0.75, "label": 1, "reason": "so", "window": 2, "error": null, "against": null,'
-        ' "valid_mass": 0.5, "position": 0}\n'
+        ' "p_yes": 0.75, "label": 1, "reason": "so", "window": null, "error": null,'
+        ' "against": null, "valid_mass": 0.5, "position": 0}\n'
         '{"sample_id": "a", "metric": "context_relevancy", "unit": "sentence", "index": 1,'
-        ' "source": "retrieved_contexts", "source_index": 3, "start": 7, "end": 11, "text": "Two.",'
+        ' "source": "retrieved_contexts", "source_index": 0, "start": 7, "end": 11, "text": "Two.",'
         ' "p_yes": null, "label": null, "reason": null, "window": null,'
         ' "error": "too long", "against": null,'
         ' "valid_mass": null, "position": 1}\n'
     )
 
 
-@given(st.text(st.characters(categories=None, exclude_categories=())), st.floats(0, 1))
-def test_any_values_round_trip_as_one_utf8_line(text: str, p_yes: float) -> None:
+def test_any_characters_round_trip_as_one_utf8_line(tmp_path: Path) -> None:
     """Python's `splitlines` also breaks at U+2028 and U+0085."""
-    line = json_line({"text": text, "p_yes": p_yes})
-    assert line.encode().decode().splitlines() == [line[:-1]]
-    assert json.loads(line) == {"text": text, "p_yes": p_yes}
+    letters = [
+        chr(number) for number in (*range(1, 0x100), *range(0x2000, 0x2070), 0xFEFF, 0x1F600)
+    ]
+    words = [f"a{letter}b" for letter in letters]
+    numbers = count(1)
+    engine = ScriptedEngine(lambda _: next(numbers) / 1_000)
+    rows = [
+        {"id": str(number), "retrieved_contexts": ["All."], "response": f"{word} is."}
+        for number, word in enumerate(words)
+    ]
+    run = evaluate(rows, metrics=["faithfulness"], engine=engine, out=tmp_path / "run")
+    text = (run.directory / "verdicts.jsonl").read_bytes().decode()
+    read = [json.loads(line) for line in text.splitlines()]
+    by_sample: dict[str, str] = {}
+    for row in read:
+        by_sample[row["sample_id"]] = by_sample.get(row["sample_id"], "") + row["text"]
+    assert len(by_sample) == len(words)
+    for number, word in enumerate(words):
+        assert "".join(by_sample[str(number)].split()) == "".join(f"{word} is.".split())
