@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Criterion, InputError, Run
-from localjudge.labels.corrected_mean import quote_mean
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import draw_again, draw_statements, sampling_weights
 from localjudge.labels.label_source import LabelSource
@@ -132,7 +131,7 @@ def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(
     assert (recall.mean, recall.labels) == (None, 0)  # type: ignore[union-attr]
     assert "not drawn" in recall.remark  # type: ignore[union-attr,operator]
     # They were drawn for another metric, so they withhold nothing.
-    quoted = quote_mean(run.summary.metrics["context_recall"], recall)
+    quoted = run["context_recall"].headline
     assert isinstance(quoted, Mean)
     assert quoted.basis == "judge"
 

@@ -10,10 +10,9 @@ from gguf import GGUFWriter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge import ModelError
+from localjudge import Judge, ModelError
 from localjudge.engine import gguf as header
 from localjudge.engine import memory
-from localjudge.engine.opening import find_model
 from tests.local_models.conftest import gguf
 
 pytestmark = pytest.mark.engine
@@ -109,7 +108,7 @@ def test_other_files_are_refused_before_their_checksum(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(ModelError, match=r"sparse\.gguf .*not a GGUF"):
-        find_model(str(path))
+        Judge.open(str(path))
 
 
 LIST = 9

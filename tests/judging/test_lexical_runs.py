@@ -13,7 +13,6 @@ import localjudge
 from localjudge.metrics import (
     Attribution,
     Relevance,
-    Sample,
     Scored,
     Sentences,
     Span,
@@ -149,7 +148,7 @@ class Both:
     version: int = 1
     required_fields: frozenset[str] = frozenset({"response", "retrieved_contexts"})
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+    def steps(self, sample: localjudge.Sample, sentences: Sentences) -> Steps:
         contexts = tuple(each.text or "" for each in sample.retrieved_contexts or ())
         statement = Unit(
             kind="statement", index=0, source="response", span=Span.whole(sample.response or "")

@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run, ScriptedEngine, evaluate
-from localjudge.judging.settings import override
 
 
 @pytest.mark.parametrize(
@@ -28,26 +27,6 @@ def test_an_invalid_value_is_named_with_its_option(name: str, value: Any, proble
     with pytest.raises(InputError) as refused:
         evaluate([{"response": "It rains."}], engine=engine, out=False, **{name: value})
     assert str(refused.value).startswith(problem)
-
-
-@pytest.mark.parametrize(
-    ("earlier", "given", "result"),
-    [
-        ({"calibration": "c"}, {"threshold": 0.3}, {"threshold": 0.3}),
-        ({"threshold": 0.7}, {"calibration": "c"}, {"calibration": "c"}),
-        ({"threshold": 0.7}, {"calibration": ()}, {"calibration": ()}),
-        ({"threshold": 0.7}, {"threshold": 0.3}, {"threshold": 0.3}),
-        (
-            {"calibration": "c", "seed": 1},
-            {"limit": 2},
-            {"calibration": "c", "seed": 1, "limit": 2},
-        ),
-    ],
-)
-def test_given_threshold_and_calibration_replace_each_other(
-    earlier: dict[str, Any], given: dict[str, Any], result: dict[str, Any]
-) -> None:
-    assert override(earlier, given) == result
 
 
 def test_abbreviations_are_stored_and_signed_by_content(tmp_path: Path) -> None:

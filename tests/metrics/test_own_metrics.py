@@ -10,6 +10,7 @@ import pytest
 from localjudge import (
     Criterion,
     InputError,
+    Metric,
     OutOfResource,
     Run,
     Sample,
@@ -20,7 +21,6 @@ from localjudge.judging.evaluate import NoAnswers
 from localjudge.judging.evaluate import evaluate as evaluate_blocks
 from localjudge.metrics import (
     Failed,
-    Metric,
     Outcome,
     Relevance,
     SampleError,

@@ -5,10 +5,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from localjudge import Sample
-from localjudge.metrics import Context, response_statements
+from localjudge.metrics import Context, Span, response_statements
 from localjudge.text import Segmenter
 from localjudge.text.responses import is_json, prepare, statements
-from localjudge.types import Span
 
 sentences = Segmenter()
 
