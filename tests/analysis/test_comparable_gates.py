@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run, ScriptedEngine
-from localjudge.analysis.gates import GateDecision
 from localjudge.config import read_config
 from tests.conftest import ScriptedRun
 
@@ -38,7 +37,7 @@ def rows(texts: dict[str, str], count: int = 60, **columns: Any) -> list[dict[st
     ]
 
 
-def decided(run: Run, baseline: Run, gate: str = GATE, **rules: Any) -> GateDecision:
+def decided(run: Run, baseline: Run, gate: str = GATE, **rules: Any) -> Any:
     [decision] = run.check([gate], baseline=baseline, **rules).decisions
     return decision
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run
-from localjudge.analysis.gates import GateDecision, parse_gate
+from localjudge.analysis.gates import parse_gate
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import samples_to_decide
 from tests.analysis.conftest import expect
@@ -26,7 +26,7 @@ def zeros(*numbers: int) -> dict[str, float]:
     return {f"Sentence {number}.": 0.0 for number in numbers}
 
 
-def decided(run: Run, gate: str, baseline: Run | None = None, **rules: Any) -> GateDecision:
+def decided(run: Run, gate: str, baseline: Run | None = None, **rules: Any) -> Any:
     [decision] = run.check([gate], baseline=baseline, **rules).decisions
     return decision
 

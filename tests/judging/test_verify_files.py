@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from localjudge import InputError, Run, ScriptedEngine
-from localjudge.judging.verify_files import alterations
-from localjudge.report.messages import Messages, describe_alteration
 from tests.analysis.conftest import label
 from tests.conftest import ScriptedRun
 from tests.run_directory.conftest import edited, in_store
@@ -120,23 +118,24 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-def test_an_unchanged_run_has_no_alterations(run: Run) -> None:
-    assert alterations(run) == ()
+def test_an_unchanged_run_has_no_alterations(run: Run, tmp_path: Path) -> None:
+    assert run.certificate(tmp_path / "page.html").problems == ()
 
 
 @pytest.mark.parametrize(("change", "said"), CHANGES.values(), ids=CHANGES)
 def test_alterations_are_found_without_the_judge(
-    run: Run, change: Callable[[Path], None], said: str
+    run: Run, tmp_path: Path, change: Callable[[Path], None], said: str
 ) -> None:
     change(run.directory)
-    found = alterations(Run.open(run.directory, check=False))
-    problems = [describe_alteration(alteration, Messages()) for alteration in found]
+    problems = Run.open(run.directory, check=False).certificate(tmp_path / "page.html").problems
     assert any(problem.startswith(said) for problem in problems), problems
     assert str(run.directory) not in "".join(problems)
 
 
-def test_a_metric_that_is_not_installed_is_an_error(scripted_run: ScriptedRun) -> None:
+def test_a_metric_that_is_not_installed_is_an_error(
+    scripted_run: ScriptedRun, tmp_path: Path
+) -> None:
     """It cannot be computed, but was not altered."""
     run = scripted_run("run", [{"response": "One."}], SCRIPT, metrics=[Halves()])
     with pytest.raises(InputError, match="the metric halves of the run is not installed"):
-        alterations(run)
+        run.certificate(tmp_path / "page.html")

@@ -5,6 +5,7 @@ Markdown is parsed by markdown-it: CommonMark plus GitHub's tables.
 
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -16,8 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from localjudge import Run
-from localjudge.analysis.gates import GateDecision
-from localjudge.cli.gates import GateOptions, finished
+from localjudge.cli.gates import GateOptions
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.words import printable
 from tests.conftest import ScriptedRun
@@ -150,57 +150,55 @@ HARMLESS = {
 """No link, image, tag, list, emphasis or paragraph."""
 
 
-def decision(
-    outcome: str, *, kept: bool, gate: str = "context_recall>=0.8", reason: str = "because"
-) -> GateDecision:
-    values = {
-        "gate": gate,
-        "metric": "context_recall",
-        "outcome": outcome,
-        "passed": kept,
-        "reason": reason,
-    }
-    return GateDecision.model_validate(
-        {**values, "value": None, "ci95": None, "samples": 3, "samples_needed": None}
-    )
+@pytest.fixture
+def half(scripted_run: ScriptedRun) -> Run:
+    """A run of 30 samples: every second one has the score 1, the others 0."""
+    rows = [
+        {"id": str(n), "reference": f"It is {n}.", "retrieved_contexts": ["c"]} for n in range(30)
+    ]
+    return scripted_run("half", rows, {f"It is {n}.": 0.1 for n in range(0, 30, 2)})
 
 
 def suite(content: str) -> ElementTree.Element:
-    element = ElementTree.fromstring(content).find("testsuite")
+    element = ElementTree.fromstring(content.encode()).find("testsuite")
     assert element is not None
     return element
 
 
 @pytest.mark.parametrize(
-    ("outcome", "kept", "elements"),
+    ("gate", "rule", "outcome", "elements"),
     [
-        ("pass", True, []),
-        ("fail", False, ["failure"]),
-        ("undecided", False, ["failure"]),
-        ("undecided", True, ["skipped"]),
+        ("context_recall>=0.1", "fail", "pass", []),
+        ("context_recall>=0.9", "fail", "fail", ["failure"]),
+        ("context_recall>=0.5", "fail", "undecided", ["failure"]),
+        ("context_recall>=0.5", "pass", "undecided", ["skipped"]),
     ],
 )
-def test_a_gate_is_a_test_case(outcome: str, kept: bool, elements: list[str]) -> None:
-    (case,) = suite(finished([decision(outcome, kept=kept)], {})).findall("testcase")
-    assert (case.get("classname"), case.get("name")) == ("localjudge.gates", "context_recall>=0.8")
+def test_a_gate_is_a_test_case(
+    half: Run, gate: str, rule: Any, outcome: str, elements: list[str]
+) -> None:
+    [decision] = half.check([gate], undecided=rule).decisions
+    assert decision.outcome == outcome
+    (case,) = suite(gate_file("junit", half, [gate], undecided=rule)).findall("testcase")
+    assert (case.get("classname"), case.get("name")) == ("localjudge.gates", gate)
     assert [child.tag for child in case] == elements
     assert [(child.get("type"), child.get("message")) for child in case] == [
-        (outcome, "because")
+        (outcome, decision.reason)
     ] * len(elements)
 
 
-def test_junit_counts_match_the_cases_and_name_the_run() -> None:
-    outcomes = (("pass", True), ("fail", False), ("undecided", True))
-    decisions = [decision(outcome, kept=kept, gate=f"{outcome}>=0") for outcome, kept in outcomes]
-    element = suite(finished(decisions, {"run": "runs/a", "signature": "judge:1|data:2"}))
+def test_junit_counts_match_the_cases_and_name_the_run(half: Run) -> None:
+    gates = [f"context_recall>={least}" for least in (0.1, 0.9, 0.5)]
+    element = suite(gate_file("junit", half, gates, undecided="pass"))
     assert [element.get(name) for name in ("tests", "failures", "errors", "skipped")] == [
         "3",
         "1",
         "0",
         "1",
     ]
-    properties = [(child.get("name"), child.get("value")) for child in element.iter("property")]
-    assert properties == [("run", "runs/a"), ("signature", "judge:1|data:2")]
+    properties = {child.get("name"): child.get("value") for child in element.iter("property")}
+    assert properties["run"] == str(half.directory)
+    assert properties["signature"] == half.manifest.signature
 
 
 def test_an_unfinished_run_is_a_junit_error(tmp_path: Path) -> None:
@@ -214,16 +212,13 @@ def test_an_unfinished_run_is_a_junit_error(tmp_path: Path) -> None:
     ] * 2
 
 
-@given(st.text(st.characters(categories=None, exclude_categories=())))
-def test_any_text_gives_valid_junit_xml(text: str) -> None:
-    """All of Unicode: control characters, lone surrogates, and what XML cannot represent."""
-    content = finished(
-        [decision("fail", kept=False, gate=f"{text}>=0", reason=text)], {"run": text}
-    )
-    failure = suite(
-        ElementTree.tostring(ElementTree.fromstring(content.encode()), encoding="unicode")
-    )
-    assert failure.get("failures") == "1"
+def test_a_directory_of_any_name_gives_valid_junit_xml(half: Run) -> None:
+    """With control characters, half of a surrogate pair, and what XML cannot represent."""
+    letters = [chr(number) for number in range(1, 128) if number != ord("/")]
+    name = "".join(letters) + "\x85\u2028\ufffe\uffff\U0001f600\udc80"
+    copy = half.directory.rename(half.directory.with_name(name))
+    element = suite(gate_file("junit", Run.open(copy), ["context_recall>=0.9"]))
+    assert element.get("failures") == "1"
 
 
 def labelled_by_two(run: Run, names: tuple[str, str]) -> None:
