@@ -28,6 +28,10 @@ with suppress(ImportError):  # the environment of other evaluators lacks it
 ScriptedRun = Callable[..., localjudge.Run]
 PROFILES = Path(localjudge.__file__).parent / "judge" / "prompts"
 """Folder of the bundled prompt profiles."""
+LANGUAGES: Sequence[Any] = sorted(
+    file.stem for file in Path(localjudge.__file__).parent.glob("report/languages/*.toml")
+)
+"""Languages of label pages and certificates."""
 LIMIT_SECONDS = {"engine": 600, "slow": 3600}
 """Ten times the duration of the longest tests."""
 

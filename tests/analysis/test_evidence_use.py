@@ -4,7 +4,7 @@ import csv
 import json
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from command_line import printed, printed_summary
@@ -17,8 +17,9 @@ from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import Labelling
 from localjudge.report.label_views import write_label_page
 from localjudge.run_directory.label_rows import stored_labels
-from localjudge.types import Language, VerdictRequest
+from localjudge.types import VerdictRequest
 from tests.analysis.conftest import corrected, expect, written
+from tests.conftest import LANGUAGES
 from tests.report.conftest import PageReader
 
 LABELS = "labels.jsonl"
@@ -406,8 +407,8 @@ def test_no_view_says_anything_without_use(run: Run, tmp_path: Path) -> None:
         assert "evidence open" not in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("language", get_args(Language))
-def test_report_and_certificate_state_it(run: Run, tmp_path: Path, language: Language) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_report_and_certificate_state_it(run: Run, tmp_path: Path, language: Any) -> None:
     """Linz was opened: the judge agrees with 1 of 1, and with 2 of the other 3."""
     label_all(run, "ann", {"Linz"})
     run.certificate(tmp_path / "certificate.html", language=language)

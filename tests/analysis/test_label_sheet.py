@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from localjudge import DataError, InputError
 from localjudge.labels.label_sheet import read_sheet, write_sheet
 from localjudge.text.names import is_damaged
-from localjudge.types import Language
 from tests.conftest import ScriptedRun
 
 ENDINGS = (".jsonl", ".csv")
@@ -246,7 +245,7 @@ def test_a_sheet_comes_back_from_a_spreadsheet(
 
 @pytest.mark.parametrize(("language", "sign"), [("en", ","), ("de", ";"), ("fr", ";")])
 def test_the_language_decides_the_separator(
-    scripted_run: ScriptedRun, tmp_path: Path, language: Language, sign: str
+    scripted_run: ScriptedRun, tmp_path: Path, language: Any, sign: str
 ) -> None:
     row = {"user_input": "Why?", "retrieved_contexts": ["First."], "response": "It rains. It is."}
     run = scripted_run("run", [row], {}, metrics=["faithfulness"])

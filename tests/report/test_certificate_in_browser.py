@@ -4,15 +4,15 @@ import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from localjudge import Run
-from localjudge.types import Language
 from tests.analysis.conftest import JudgedRun, judged_run, label, label_words
+from tests.conftest import LANGUAGES
 from tests.run_directory.conftest import edited
 
 __all__ = ["judged_run"]
@@ -66,7 +66,7 @@ def count_pages(browser: Browser, path: Path) -> int:
 def test_a_large_certificate_is_one_page_of_a4(
     browser: Browser, large: Run, certificate: Path
 ) -> None:
-    for language in get_args(Language):
+    for language in LANGUAGES:
         large.certificate(certificate, title="Answers of the help desk " * 8, language=language)
         assert count_pages(browser, certificate) == 1, language
     edited("scores.jsonl", '"score": ', '"score": 0')(large.directory)

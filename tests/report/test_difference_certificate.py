@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from command_line import printed
@@ -13,7 +13,7 @@ from human_labels import answer_all, draw, of_both
 
 from localjudge import InputError, RunPair, ScriptedEngine, evaluate_pair
 from localjudge.run_directory.label_rows import append_labels, stored_labels
-from localjudge.types import Language
+from tests.conftest import LANGUAGES
 from tests.report.conftest import HOSTILE, PageReader
 
 LABELS = "labels.jsonl"
@@ -227,8 +227,8 @@ def test_comparison_warns_of_joint_labels_that_were_altered(pair: RunPair) -> No
     assert "30 rows" in warning
 
 
-@pytest.mark.parametrize("language", get_args(Language))
-def test_every_language_has_the_same_numbers(pair: RunPair, text: Text, language: Language) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_the_same_numbers(pair: RunPair, text: Text, language: Any) -> None:
     label(pair, 30)
     page = text(pair, language=language)
     english = text(pair)

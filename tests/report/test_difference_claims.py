@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from command_line import printed_lines
@@ -10,10 +10,9 @@ from command_line import printed_lines
 from localjudge import Run, ScriptedEngine, evaluate_pair
 from localjudge.analysis.comparison import count_missing_labels
 from localjudge.report.messages import Messages, translate_difference
-from localjudge.types import Language
 from tests.analysis.conftest import label, label_words
 from tests.analysis.labelled_runs import METRIC, make_run
-from tests.conftest import ScriptedRun
+from tests.conftest import LANGUAGES, ScriptedRun
 from tests.report.conftest import one_each
 
 
@@ -117,7 +116,7 @@ def test_undecided_interval_visibly_contains_0(
     assert f">{interval}</td>" in html
     values = json.loads(comparison.model_dump_json())
     assert values["metrics"][METRIC]["corrected"]["ci95"] == [*ends]
-    for language in get_args(Language):
+    for language in LANGUAGES:
         messages = Messages(language)
         _, interval = translate_difference(0.1, ends, messages)
         assert messages.digits(shown[0]) in interval

@@ -14,7 +14,6 @@ from playwright.sync_api import Browser, Dialog, Page, Playwright, expect
 
 from localjudge.report.label_views import write_label_page
 from localjudge.report.messages import Messages
-from localjudge.types import Language
 from localjudge.words import printable, printable_lines
 from tests.report.conftest import HOSTILE, Open, PageReader, check_policy, check_script
 
@@ -780,7 +779,7 @@ def test_answer_buttons_stay_visible_and_hold_their_texts(
 @pytest.mark.parametrize("language", ["de", "fr", "es"])
 @pytest.mark.parametrize("width", [1280, 1025, 380])
 def test_the_page_in_another_language(
-    open_page: Open, tmp_path: Path, language: Language, width: int
+    open_page: Open, tmp_path: Path, language: Any, width: int
 ) -> None:
     """The keys and the file are the same as in English, and texts of users stay as they are."""
     asks = "sentence of the response: can it be attributed to the retrieved contexts?"

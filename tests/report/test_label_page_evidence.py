@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from localjudge.labels.label_source import ClosestSentence
 from localjudge.report.label_views import write_label_page
 from localjudge.report.messages import Messages
-from localjudge.types import Language
+from tests.conftest import LANGUAGES
 from tests.report.conftest import HOSTILE, Open
 from tests.report.test_label_page import begin, downloaded, place, press, row
 
@@ -323,9 +323,9 @@ def test_text_that_looks_like_markup_stays_text(open_page: Open, tmp_path: Path)
 
 
 @pytest.mark.parametrize("size", [(1280, 900), (390, 800)])
-@pytest.mark.parametrize("language", get_args(Language))
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_the_open_evidence_is_accessible(
-    open_page: Open, write: Write, language: Language, size: tuple[int, int]
+    open_page: Open, write: Write, language: Any, size: tuple[int, int]
 ) -> None:
     viewport = {"width": size[0], "height": size[1]}
     page = open_page(write(language=language), viewport=viewport)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from command_line import printed
 from jinja2 import Environment, nodes
 
 import localjudge
@@ -16,11 +17,10 @@ from localjudge.metrics import catalog
 from localjudge.model_registry import registered
 from localjudge.report.messages import Messages, describe_examination, translate_labels
 from localjudge.run_directory.measured_judges import Examination
-from localjudge.types import Language
+from tests.conftest import LANGUAGES
 
 REPORT = Path(localjudge.__file__).parent / "report"
 FOLDER = REPORT / "languages"
-LANGUAGES: tuple[Language, ...] = get_args(Language)
 OTHERS = [language for language in LANGUAGES if language != "en"]
 OF_METRICS = {"question", "headline", "labelled"}
 METRICS = [name.replace("@k", "@3") for name in (*catalog.names(), "citation_support(of=all)")]
@@ -30,11 +30,11 @@ SECTIONS_OF_SCRIPTS = ("page", "label")
 Message = str | dict[str, str]
 
 
-def read_messages(language: Language) -> dict[str, dict[str, Message]]:
+def read_messages(language: Any) -> dict[str, dict[str, Message]]:
     return tomllib.loads((FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
 
 
-def messages_by_key(language: Language) -> dict[str, Message]:
+def messages_by_key(language: Any) -> dict[str, Message]:
     """Return the messages as `section.name`, without those about metrics."""
     messages: dict[str, Message] = {}
     for section, entries in read_messages(language).items():
@@ -78,12 +78,14 @@ def names_in_scripts() -> set[str]:
     return names
 
 
-def test_every_language_has_a_file() -> None:
-    assert {path.stem for path in FOLDER.glob("*.toml")} == set(LANGUAGES)
+def test_every_language_that_can_be_chosen_has_a_file() -> None:
+    chosen = re.search(r"--language +\[([a-z|]+)\]", printed("label", "--help"))
+    assert chosen
+    assert set(chosen[1].split("|")) == set(LANGUAGES)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_languages_have_the_same_keys_values_and_markup(language: Language) -> None:
+def test_languages_have_the_same_keys_values_and_markup(language: Any) -> None:
     messages = messages_by_key(language)
     assert list(messages) == list(ENGLISH)
     for key, message in messages.items():
@@ -123,7 +125,7 @@ SHARES = [
 
 @pytest.mark.parametrize("language", OTHERS)
 @pytest.mark.parametrize("name", SHARES)
-def test_labels_of_a_share_have_a_sentence_in_each_language(language: Language, name: str) -> None:
+def test_labels_of_a_share_have_a_sentence_in_each_language(language: Any, name: str) -> None:
     if name == "context_precision":  # no share of its verdicts
         return
     sentence = Messages(language).labelled(name)
@@ -183,7 +185,7 @@ def test_every_message_is_used_and_every_used_message_exists() -> None:
 @pytest.mark.parametrize("language", OTHERS)
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_has_its_sentence_and_question_in_each_language(
-    language: Language, name: str
+    language: Any, name: str
 ) -> None:
     messages = Messages(language)
     about = catalog.about(name)
@@ -195,13 +197,13 @@ def test_every_metric_has_its_sentence_and_question_in_each_language(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_cautions_of_registered_judges_have_a_message(language: Language) -> None:
+def test_cautions_of_registered_judges_have_a_message(language: Any) -> None:
     cautioned = {name for name, model in registered().items() if model.caution}
     assert cautioned <= read_messages(language)["caution"].keys()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_each_reason_of_an_alteration_has_a_message(language: Language) -> None:
+def test_each_reason_of_an_alteration_has_a_message(language: Any) -> None:
     assert read_messages(language)["alteration"].keys() == set(get_args(Reason))
 
 

@@ -50,7 +50,7 @@ def measured(
             how["cluster_by"] = "group"
     engine = ScriptedEngine({})
     metrics = [Measured(outcomes)]
-    where = out or False
+    where: Any = out or False
     return evaluate(rows, metrics=metrics, engine=engine, out=where, max_failed=1, **how)
 
 
