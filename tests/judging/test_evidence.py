@@ -9,7 +9,6 @@ import pytest
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
-from localjudge.run_directory.result_rows import EvidenceRow
 from localjudge.types import NoAnswer, VerdictRequest
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
@@ -45,7 +44,7 @@ RISES = "The Danube rises in the Black Forest."
 ENDS = "The Rhine ends in the Netherlands."
 
 
-def by_metric(run: Run, metric: str) -> list[list[EvidenceRow]]:
+def by_metric(run: Run, metric: str) -> list[list[Any]]:
     return [list(verdict.evidence) for verdict in run.verdicts if verdict.metric == metric]
 
 
@@ -139,7 +138,7 @@ def test_evidence_in_another_context_than_the_cited_is_marked(tmp_path: Path) ->
     assert (ends.context, ends.cited, ends.supports) == (0, True, True)
 
 
-def cited_rows(tmp_path: Path, contexts: list[Any], response: str) -> list[EvidenceRow]:
+def cited_rows(tmp_path: Path, contexts: list[Any], response: str) -> list[Any]:
     """The first evidence of each statement of a response; no statement is supported."""
     samples = [{"id": "s", "retrieved_contexts": contexts, "response": response}]
     run = evaluate(

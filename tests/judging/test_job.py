@@ -8,7 +8,6 @@ import pytest
 import localjudge
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.report.terminal import Lines
-from localjudge.run_directory.directory import locked_directory
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -111,13 +110,16 @@ def test_the_default_directory_is_not_behind_a_link(
 
 def test_a_directory_in_use_is_refused_before_the_judge_is_opened(tmp_path: Path) -> None:
     """The judge does not exist; a large one could take minutes to load."""
-    with (
-        locked_directory(tmp_path / "run"),
-        pytest.raises(RunDirectoryError, match="by another process"),
-    ):
-        localjudge.evaluate(
-            ROWS, metrics=["context_recall"], judge="missing.gguf", out=tmp_path / "run"
-        )
+    how: dict[str, Any] = {"metrics": ["context_recall"], "out": tmp_path / "run"}
+
+    def run_again(_request: object) -> float:
+        with pytest.raises(RunDirectoryError, match="by another process"):
+            localjudge.evaluate(ROWS, judge="missing.gguf", **how)
+        return 0.5
+
+    asking = ScriptedEngine(run_again)
+    assert localjudge.evaluate(ROWS, engine=asking, **how).summary.samples == 4
+    assert asking.asked
 
 
 @pytest.mark.parametrize(

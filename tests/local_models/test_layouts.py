@@ -6,7 +6,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import local_models as layouts
-from localjudge.local_models import find_quantisation
 from tests.local_models.conftest import (
     MODEL_LAYER,
     downloaded,
@@ -161,8 +160,14 @@ def test_a_missing_folder_or_a_file_has_no_models(program: str, model: Path) -> 
         ("qwq-32b.gguf", None),
     ],
 )
-def test_quantisation_is_read_from_the_end_of_a_name(file: str, named: str | None) -> None:
-    assert find_quantisation(file) == named
+def test_quantisation_is_read_from_the_end_of_a_name(
+    tmp_path: Path, model: Path, file: str, named: str | None
+) -> None:
+    repository = "owner/repository"
+    for part in dict.fromkeys(file.replace("00001", f"{number:05}") for number in (1, 2, 3)):
+        downloaded(tmp_path, repository, part, model)
+    suffix = "" if named is None else f":{named}"
+    assert set(models(layouts.scan_folder("hf", tmp_path))) == {f"hf:{repository}{suffix}"}
 
 
 @settings(

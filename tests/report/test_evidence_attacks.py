@@ -10,7 +10,6 @@ from command_line import printed
 from playwright.sync_api import expect
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
-from localjudge.run_directory.result_rows import EvidenceRow
 from tests.report.conftest import HOSTILE, Open
 
 FACT = "Ulm lies on the Danube."
@@ -23,7 +22,7 @@ def judged(out: Path, contexts: list[str], reference: str, **how: Any) -> Run:
     return evaluate([sample], metrics=["context_recall"], out=out, engine=engine, **how)
 
 
-def evidence(run: Run) -> list[list[EvidenceRow]]:
+def evidence(run: Run) -> list[list[Any]]:
     """The evidence of each statement; each row is checked against the text that it names."""
     contexts = run.samples[0].retrieved_contexts or ()
     for row in run.iter_evidence():
@@ -32,7 +31,7 @@ def evidence(run: Run) -> list[list[EvidenceRow]]:
     return [list(verdict.evidence) for verdict in run.verdicts]
 
 
-def places(rows: list[EvidenceRow]) -> list[tuple[int | None, str]]:
+def places(rows: list[Any]) -> list[tuple[int | None, str]]:
     return [(row.context, row.text) for row in rows]
 
 

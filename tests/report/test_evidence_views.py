@@ -13,7 +13,6 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
 from localjudge.report.sample_views import misplaced_citation
 from localjudge.report.worst_samples import static_samples
-from localjudge.run_directory.result_rows import EvidenceRow
 from localjudge.types import VerdictRequest
 from tests.report.conftest import Open, PageReader
 
@@ -70,7 +69,7 @@ def test_show_says_where_a_wrong_citation_has_its_evidence(run: Run) -> None:
     assert output.count("cited [1], closest in [2]") == 1
 
 
-def evidence_row(**columns: Any) -> EvidenceRow:
+def evidence_row(run: Run, **columns: Any) -> Any:
     values = {
         "sample_id": "s",
         "metric": "citation_support",
@@ -87,7 +86,8 @@ def evidence_row(**columns: Any) -> EvidenceRow:
         "supports": True,
         "cited": False,
     }
-    return EvidenceRow(**{**values, **columns})
+    row = next(row for verdict in run.verdicts for row in verdict.evidence)
+    return replace(row, **{**values, **columns})
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_misplaced_citation_in_words(
     run: Run, rows: list[dict[str, Any]], expected: str | None
 ) -> None:
     verdict = next(row for row in run.verdicts if row.label == 0)
-    evidence = tuple(evidence_row(**columns) for columns in rows)
+    evidence = tuple(evidence_row(run, **columns) for columns in rows)
 
     assert misplaced_citation(replace(verdict, evidence=evidence)) == expected
 
@@ -126,7 +126,7 @@ def test_a_misplaced_citation_in_words(
 def test_a_supported_citation_is_not_misplaced(run: Run) -> None:
     """The judge accepts what the statement cites, so another sentence elsewhere is no remark."""
     verdict = next(row for row in run.verdicts if row.label == 1)
-    row = evidence_row(context=1, cites=("1",), name="2")
+    row = evidence_row(run, context=1, cites=("1",), name="2")
 
     assert misplaced_citation(replace(verdict, evidence=(row,))) is None
 

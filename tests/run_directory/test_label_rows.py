@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -19,9 +19,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge import InputError, RunDirectoryError
+from localjudge import InputError, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.labels.decisions import Decisions
-from localjudge.run_directory.directory import locked_directory
 from localjudge.run_directory.label_rows import (
     LabelRow,
     append_labels,
@@ -234,16 +233,23 @@ def test_two_annotators_at_once_lose_no_rows(tmp_path: Path) -> None:
 def test_a_label_waits_for_a_running_run_with_a_message(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    labels: list[Future[Any]] = []
+
+    def label_during_the_run(_request: object) -> float:
+        labels.append(other.submit(append_labels, tmp_path, [row()]))
+        until = monotonic() + 20
+        while not caplog.messages and monotonic() < until:
+            sleep(0.05)
+        [message] = caplog.messages
+        assert message.startswith(f"{tmp_path} is being written")
+        assert not labels[0].done()
+        return 0.5
+
+    rows = [{"reference": "It rains.", "retrieved_contexts": ["Rain."]}]
     with ThreadPoolExecutor(1) as other:
-        with locked_directory(tmp_path):
-            label = other.submit(append_labels, tmp_path, [row()])
-            until = monotonic() + 20
-            while not caplog.messages and monotonic() < until:
-                sleep(0.05)
-            [message] = caplog.messages
-            assert message.startswith(f"{tmp_path} is being written")
-            assert not label.done()
-        label.result()
+        engine = ScriptedEngine(label_during_the_run)
+        evaluate(rows, metrics="context_recall", engine=engine, out=tmp_path)
+        labels[0].result()
     assert stored_labels(tmp_path) == [row()]
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import printed, refused
@@ -14,7 +15,6 @@ from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_source import LabelSource
 from localjudge.labels.labelling import Labelling
-from localjudge.run_directory.directory import locked_directory
 from tests.run_directory.conftest import edited, in_store
 
 Attack = Callable[[Path], object]
@@ -361,8 +361,11 @@ def test_a_directory_with_a_half_written_first_manifest_is_still_a_run_directory
 ) -> None:
     """A process was killed while it wrote `manifest.json`: the next one may use the directory."""
     (tmp_path / ".manifest.json.abcd1234.part").write_text("{")
-    with locked_directory(tmp_path):
-        pass
-    (tmp_path / ".other.json.abcd1234.part").write_text("{")
-    with pytest.raises(RunDirectoryError), locked_directory(tmp_path):
-        pass
+    rows = [{"id": "a", "retrieved_contexts": ["x"], "reference_contexts": ["x"]}]
+    how: dict[str, Any] = {"engine": engine(), "metrics": ["document_mrr"]}
+    assert localjudge.evaluate(rows, out=tmp_path, **how)["document_mrr"].mean == 1
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".other.json.abcd1234.part").write_text("{")
+    with pytest.raises(RunDirectoryError, match="contains no run"):
+        localjudge.evaluate(rows, out=other, **how)
