@@ -21,10 +21,10 @@ from typing import NamedTuple
 import click
 import pytest
 
-from localjudge.cli.main import COMMANDS, command_line
+from localjudge.cli.main import command_line
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
 from localjudge.metrics import catalog
-from localjudge.model_registry import format_requirement, registered
+from localjudge.model_registry import registered
 
 pytestmark = pytest.mark.engine
 
@@ -184,7 +184,9 @@ def test_python_blocks_run(name: str, tmp_path: Path) -> None:
 
 
 def test_judge_packages_are_named_with_the_registered_version() -> None:
-    wanted = {format_requirement(model) for model in registered().values() if model.package}
+    wanted = {
+        f"{model.package}=={model.version}" for model in registered().values() if model.package
+    }
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     pinned = {
         place: set(re.findall(r"[\w-]+==[\d.]*\d", text))
@@ -240,7 +242,9 @@ def test_mentioned_files_exist(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_mentioned_options_exist(name: str) -> None:
-    commands = [command_line.get_command(click.Context(command_line), name) for name in COMMANDS]
+    context = click.Context(command_line)
+    names = command_line.list_commands(context)
+    commands = [command_line.get_command(context, name) for name in names]
     ours = {
         option for command in commands if command for one in command.params for option in one.opts
     }

@@ -9,12 +9,13 @@ import sys
 import click
 import pytest
 
-from localjudge.cli.main import COMMANDS, command_line, main
+from localjudge.cli.main import command_line, main
 from localjudge.judging.settings import SETTINGS, RunSettings, checked
 from tests.cli.conftest import Call
 
 RUN = command_line.get_command(click.Context(command_line), "run")
 assert RUN
+COMMANDS = command_line.list_commands(click.Context(command_line))
 OPTIONS = {
     parameter.name: parameter for parameter in RUN.params if isinstance(parameter, click.Option)
 }
@@ -41,7 +42,7 @@ def test_everyday_commands_come_before_advanced_ones(call: Call) -> None:
     everyday, advanced = text.split("Commands:\n")[1].split("Advanced:\n")
     first = re.findall(r"^  (\w+) ", everyday, re.MULTILINE)
     then = re.findall(r"^  (\w+) ", advanced, re.MULTILINE)
-    assert [*first, *then] == list(COMMANDS)
+    assert [*first, *then] == COMMANDS
     assert {"start", "run", "show", "report", "label", "verify"} <= {*first}
     assert "calibrate" in then
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from localjudge import DataError, InputError
-from localjudge.dataset import Dataset, load
+from localjudge.dataset import load
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -55,7 +55,7 @@ def as_numbered_columns(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]
 
 
 @pytest.fixture
-def expected(tmp_path: Path) -> Dataset:
+def expected(tmp_path: Path) -> Any:
     path = tmp_path / "expected.jsonl"
     path.write_text(as_jsonl(ROWS), encoding="utf-8")
     return load(path)
@@ -88,7 +88,7 @@ def expected(tmp_path: Path) -> Dataset:
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_formats_and_encodings_agree(
-    tmp_path: Path, expected: Dataset, name: str, content: str, encoding: str
+    tmp_path: Path, expected: Any, name: str, content: str, encoding: str
 ) -> None:
     path = tmp_path / name
     path.write_bytes(content.encode(encoding))
@@ -108,7 +108,7 @@ def test_formats_and_encodings_agree(
     ],
 )
 def test_csv_may_begin_with_a_sep_line(
-    tmp_path: Path, expected: Dataset, start: str, delimiter: str
+    tmp_path: Path, expected: Any, start: str, delimiter: str
 ) -> None:
     path = tmp_path / "data.csv"
     content = f"\ufeff{start}{as_csv(ROWS, delimiter)}"
@@ -149,7 +149,7 @@ def test_a_table_without_pyarrow_says_what_to_install(
 
 
 def test_gzip_and_standard_input_are_recognised_by_their_content(
-    tmp_path: Path, expected: Dataset
+    tmp_path: Path, expected: Any
 ) -> None:
     packed = gzip.compress(as_jsonl(ROWS).encode())
     (tmp_path / "data.jsonl").write_bytes(packed)
@@ -247,7 +247,7 @@ def write_arrow(table: Any, path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["stream", "file", "lz4", "zstd", "uncompressed", "snappy"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_tables_in_files_give_the_same_samples(
-    tmp_path: Path, expected: Dataset, kind: str, packed: bool
+    tmp_path: Path, expected: Any, kind: str, packed: bool
 ) -> None:
     path = tmp_path / "table"
     table = pytest.importorskip("pyarrow").Table.from_pylist(ROWS)

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from localjudge import DataError, InputError, Sample
-from localjudge.dataset import Dataset, load
+from localjudge.dataset import load
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
 from localjudge.dataset.rows import is_placeholder
 from localjudge.metrics import Context
@@ -77,14 +77,14 @@ def sample_lists(text: st.SearchStrategy[str]) -> st.SearchStrategy[list[Sample]
     return st.lists(sample, min_size=1, max_size=5, unique_by=lambda row: row.id)
 
 
-def loaded(content: bytes, ending: str, *, skip_bad_rows: bool = False) -> Dataset | None:
+def loaded(content: bytes, ending: str, *, skip_bad_rows: bool = False) -> Any | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / (f"data.{ending}" if ending else "data")
         path.write_bytes(content)
         return unless_refused(lambda: load(path, skip_bad_rows=skip_bad_rows))
 
 
-def unless_refused(read: Callable[[], Dataset]) -> Dataset | None:
+def unless_refused(read: Callable[[], Any]) -> Any | None:
     try:
         data = read()
     except InputError as error:

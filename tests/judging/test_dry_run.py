@@ -1,5 +1,6 @@
 """A dry run begins the run: it stops after 30 seconds, and the run uses its answers."""
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from rich.console import Console
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, UnfinishedRun, evaluate
 from localjudge.report.planning_views import estimate_view
-from localjudge.report.terminal import draw
 from localjudge.words import roughly
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
@@ -38,6 +38,12 @@ def measured(out: Path, engine: ScriptedEngine, count: int = 40, **options: Any)
         return sum(NEVER_SAME[number % 3] for number in range(len(engine.asked)))
 
     return estimated(rows(count), METRICS, engine, out, clock, **options)
+
+
+def shown(estimate: Any) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=200).print(estimate_view(estimate))
+    return stream.getvalue()
 
 
 def run(out: Path, engine: ScriptedEngine, count: int = 40, **options: Any) -> Run:
@@ -101,7 +107,7 @@ def test_the_estimate_has_an_interval(tmp_path: Path) -> None:
     low, high = estimate.seconds_ci95
     assert 33 < low < estimate.seconds < high
     assert estimate.seconds - low == pytest.approx(high - estimate.seconds)
-    printed = draw(estimate_view(estimate), Console(width=200))
+    printed = shown(estimate)
     assert f"{roughly(estimate.seconds, (low, high))}: measured on 11 of 80 questions" in printed
     assert f"11 now, kept in {tmp_path}, which the run uses; 69 remain" in printed
 
@@ -112,7 +118,7 @@ def test_an_estimate_from_one_answer_has_no_interval(tmp_path: Path) -> None:
     single = [{"id": "a", "retrieved_contexts": ["Text."], "reference": "One."}]
     estimate = estimated(single, METRICS, engine(), tmp_path / "one")
     assert (estimate.measured, estimate.seconds_ci95) == (1, None)
-    assert "1 of 1 questions, too few" in draw(estimate_view(estimate), Console(width=200))
+    assert "1 of 1 questions, too few" in shown(estimate)
 
 
 def other_run(out: Path) -> None:

@@ -17,8 +17,6 @@ from localjudge import (
     ScriptedEngine,
     evaluate,
 )
-from localjudge.judging.evaluate import NoAnswers
-from localjudge.judging.evaluate import evaluate as evaluate_blocks
 from localjudge.metrics import (
     Failed,
     Outcome,
@@ -271,10 +269,18 @@ def test_a_metric_with_the_column_of_another_value_is_refused(name: str) -> None
         evaluate(rows, metrics=both, engine=ScriptedEngine({}, default=0.9), out=False)
 
 
-def test_a_bug_in_a_built_in_metric_ends_the_run() -> None:
-    broken = raising(KeyError("no room"), "refusal")
-    with pytest.raises(KeyError):
-        next(evaluate_blocks([Sample(id="a")], [broken], NoAnswers(), sentences))
+def test_a_bug_in_a_built_in_metric_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> Scored:
+        raise KeyError("no room")
+
+    rows = [{"response": "It is in Ulm.", "contexts": ["Ulm"]}]
+    with monkeypatch.context() as patch:
+        for name in ("share", "fraction"):
+            patch.setattr(Scored, name, fail)
+        with pytest.raises(KeyError, match="no room"):
+            evaluate(
+                rows, metrics="faithfulness", engine=ScriptedEngine({}, default=0.9), out=False
+            )
 
 
 def generator_of_tasks() -> Steps:
