@@ -47,7 +47,7 @@ from localjudge.run_directory.identity import signature
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.store_reader import stored_keys, stored_rows
-from localjudge.run_directory.summary import SUMMARY, Summary, Totals
+from localjudge.run_directory.summary import SUMMARY
 from localjudge.types import JudgeCard, Record, Sample
 from localjudge.words import option_name
 
@@ -219,17 +219,17 @@ def _compare(repeated: RepeatedAnswers, jury: Jury, labels: LabelsCheck) -> Veri
     """Compare questions, answers, data and result files with what the judges repeated."""
     run = repeated.run
     metrics = repeated.metrics
-    settings = repeated.settings
     totals = run.totals(metric.name for metric in metrics)
     samples = count_with_progress(
         run.iter_samples(), repeated.progress, "recomputing", run.summary.samples
     )
-    evaluated = evaluate(samples, metrics, repeated, settings.sentences)
-    files = changed_rows(run, evaluated, totals, settings)
-    files[SUMMARY] = changed_values(run, _summarise(run, jury, totals))
+    evaluated = evaluate(samples, metrics, repeated, repeated.settings.sentences)
+    files = changed_rows(run, evaluated, totals, repeated.settings)
+    parts = signature(run.manifest.judge, run.manifest.data)
+    files[SUMMARY] = changed_values(run, totals, parts, _name_judge(run, jury))
     files[LABELS] = list(labels.problems)
     data_changes = tuple(data_differences(run, totals.samples))
-    identity = jury.identify(metrics, settings, Progress())
+    identity = jury.identify(metrics, repeated.settings, Progress())
     rows = sorted(repeated.rows, key=lambda row: (not row.moved, -row.distance))
     moved = sum(row.moved for row in rows)
     altered = repeated.count_altered_requests()
@@ -257,19 +257,13 @@ def _compare(repeated: RepeatedAnswers, jury: Jury, labels: LabelsCheck) -> Veri
     )
 
 
-def _summarise(run: RunRecord, jury: Jury, totals: Totals) -> Summary:
-    """Return the summary that the run should have."""
-    manifest = run.manifest
-    card = manifest.card
-    is_same_source = jury.source and jury.source == manifest.environment.judge
-    if is_same_source or run.summary.judge.name != card.name:
-        card = card.model_copy(update={"name": jury.card.name})
-    return totals.summary(
-        signature(manifest.judge, manifest.data),
-        card,
-        manifest.environment.skipped_rows,
-        manifest.environment.stopped,
-    )
+def _name_judge(run: RunRecord, jury: Jury) -> str:
+    """Return the name of the judge that the summary of the run should have."""
+    name = run.manifest.card.name
+    is_same_source = jury.source and jury.source == run.manifest.environment.judge
+    if is_same_source or run.summary.judge.name != name:
+        return jury.card.name
+    return name
 
 
 def _finish(

@@ -57,7 +57,7 @@ from localjudge.run_directory.label_rows import LABELS, LabelFile, LabelRow, lab
 from localjudge.run_directory.result_rows import Evaluation, row_files
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.store_reader import stored_rows
-from localjudge.run_directory.summary import SUMMARY, Summary, Totals
+from localjudge.run_directory.summary import SUMMARY, Totals
 from localjudge.types import Record
 from localjudge.words import numbered
 
@@ -151,12 +151,7 @@ def _recompute(run: RunRecord, metrics: Sequence[Metric]) -> Iterator[Alteration
     answers = StoredVerdicts(run)
     evaluated = evaluate(run.iter_samples(), computed, answers, settings.sentences)
     files = changed_rows(run, evaluated, totals, settings)
-    card = manifest.card.model_copy(update={"name": run.summary.judge.name})
-    environment = manifest.environment
-    summary = totals.summary(
-        manifest.signature, card, environment.skipped_rows, environment.stopped
-    )
-    files[SUMMARY] = changed_values(run, summary)
+    files[SUMMARY] = changed_values(run, totals, manifest.signature, run.summary.judge.name)
     for name, changes in files.items():
         if changes:
             yield Alteration("results", name, ", ".join(changes))
@@ -207,12 +202,16 @@ def changed_rows(
     return changes
 
 
-def changed_values(run: RunRecord, summary: Summary) -> list[str]:
-    """Return the names of values that differ in `summary.json`, such as `judge.caution`.
+def changed_values(run: RunRecord, totals: Totals, signature: str, judge: str) -> list[str]:
+    """Return the names of values in `summary.json`, such as `judge.caution`, that differ from the
+    totals with this signature and name of the judge.
 
     Returns "formatting" if only bytes differ.
     """
     path = run.directory / SUMMARY
+    environment = run.manifest.environment
+    card = run.manifest.card.model_copy(update={"name": judge})
+    summary = totals.summary(signature, card, environment.skipped_rows, environment.stopped)
     values = summary.model_dump(mode="json")
     if not run.has_expected:
         for metric in values["metrics"].values():
