@@ -14,12 +14,13 @@ import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from localjudge.doctor.checks import ANOTHER_JUDGE, CheckResult, failed, warn_if, warning
 from localjudge.engine.protocol import Engine, answers_in_order
-from localjudge.judge.nearest import Finders, show_nearest
+from localjudge.judge.nearest import Finders, readings
 from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Progress
 from localjudge.stats.interval import binomial_cdf
@@ -73,15 +74,12 @@ class Examinee:
         self._start = self._engine.stats
 
     def write_requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
-        """Return the requests, with the nearest sentences only if the judge reads no more."""
-        requests: list[VerdictRequest] = []
-        for task in tasks:
-            letters = self.writer.profile.letters(task)
-            shown = task
-            if letters is not None:
-                shown = show_nearest(task, self._finders, letters, lambda _: True)
-            requests.append(self.writer.request(shown))
-        return requests
+        """Return all requests, with the nearest sentences only if the judge reads no more."""
+        return list(chain.from_iterable(map(self._readings, tasks)))
+
+    def _readings(self, task: Task) -> list[VerdictRequest]:
+        shown = readings(task, self.writer.profile, self._finders, lambda _: True)
+        return list(map(self.writer.request, shown))
 
     def answer(self, requests: Sequence[VerdictRequest]) -> list[Answer | NoAnswer]:
         """Return the answers in the order of the requests."""
@@ -92,13 +90,27 @@ class Examinee:
 
     def ask(self, tasks: Sequence[Task]) -> dict[Task, Answer]:
         """Return the answers by task, without the tasks that have none."""
-        answers = self.answer(self.write_requests(tasks))
         answered = {}
-        for task, answer in zip(tasks, answers, strict=True):
+        for task, answer in zip(tasks, self.answer_tasks(tasks), strict=True):
             if isinstance(answer, Answer):
                 answered[task] = answer
         self.answers |= answered
         return answered
+
+    def answer_tasks(self, tasks: Sequence[Task]) -> list[Answer | NoAnswer]:
+        """Return the answer to each task: the higher one, if the judge reads its text twice."""
+        by_task = list(map(self._readings, tasks))
+        answers = iter(self.answer(list(chain.from_iterable(by_task))))
+        decided: list[Answer | NoAnswer] = []
+        for requests in by_task:
+            of_task = list(islice(answers, len(requests)))
+            failures = [answer for answer in of_task if isinstance(answer, NoAnswer)]
+            valid = [answer for answer in of_task if isinstance(answer, Answer)]
+            if failures:
+                decided.append(failures[0])
+            else:
+                decided.append(max(valid, key=lambda answer: answer.p_yes))
+        return decided
 
     def fit_in_time(self, tasks: Sequence[Task], items: int, seconds: float) -> tuple[int, str]:
         """Return how many items fit into the time, and why not all ("" if all do).
@@ -235,7 +247,7 @@ def check_plain_cases(judge: Examinee) -> CheckResult:
         finding = "none: this judge's prompts cover neither statements nor sentences"
         advice = "compare its verdicts with labels of your own"
         return warning("plain cases", finding, advice, cases=0)
-    answers = judge.answer(judge.write_requests([case.task for case in cases]))
+    answers = judge.answer_tasks([case.task for case in cases])
     wrong = []
     masses = []
     errors = []

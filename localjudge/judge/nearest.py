@@ -34,6 +34,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
+from localjudge.judge.profile import Nearest, PromptProfile
 from localjudge.text.finder import ENGLISH, Cut, Finder, Part, add_weights, end_of_part
 from localjudge.text.finder import VERSION as FINDER_VERSION
 from localjudge.text.segmenter import judged_sentences
@@ -75,16 +76,18 @@ class NearestText(NamedTuple):
         return MARK.join(part.span.text for part in self.parts)
 
 
-def identity(letters: int, units: Sequence[str], language: str) -> dict[str, Any]:
+def identity(nearest: Nearest, language: str) -> dict[str, Any]:
     """Return everything that affects what is read, besides the sentences and their texts."""
     values: dict[str, Any] = {
-        "letters": letters,
+        "letters": nearest.letters,
         "version": VERSION,
         "finder_version": FINDER_VERSION,
         "language": language,
     }
-    if units:
-        values["units"] = list(units)
+    if nearest.closer is not None:
+        values["closer"] = nearest.closer
+    if nearest.units:
+        values["units"] = list(nearest.units)
     return values
 
 
@@ -205,6 +208,25 @@ class Finders:
 def shared_finders(sentences: Cut, language: str) -> Finders:
     """Return the finders of a run, for its questions and its evidence."""
     return Finders(sentences, language)
+
+
+def readings(
+    task: Task, profile: PromptProfile, finders: Finders, fits: Callable[[Task], bool]
+) -> list[Task]:
+    """Return the task as a judge with this profile reads it: whole, or what is near.
+
+    A second task shows less of it, where the profile has `closer` and there is less to show.
+    """
+    letters = profile.letters(task)
+    if letters is None:
+        return [task]
+    read = [show_nearest(task, finders, letters, fits)]
+    closer = profile.closer_letters(task)
+    if closer is not None:
+        shown = show_nearest(task, finders, closer, fits)
+        if shown != read[0]:
+            read.append(shown)
+    return read
 
 
 def show_nearest(task: Task, finders: Finders, letters: int, fits: Callable[[Task], bool]) -> Task:

@@ -42,6 +42,7 @@ from pydantic import (
 from localjudge import resources
 from localjudge.types import (
     SHARE_PLACEHOLDER,
+    Attribution,
     ClassifierReading,
     CustomQuestion,
     Grammar,
@@ -168,11 +169,22 @@ class Head(Record):
 class Nearest(Record):
     """How much a model reads: the sentences nearest to what is judged, so many letters at most.
 
-    With `units`, only where it judges units of these kinds, and everything for the others.
+    With `units`, only where it judges units of these kinds, and everything for the others. With
+    `closer`, it reads a second time for a statement beside texts: the nearest of these sentences
+    alone, so many letters at most. The higher of both probabilities counts.
     """
 
     letters: PositiveInt
+    closer: PositiveInt | None = None
     units: tuple[UnitKind, ...] = ()
+
+    @model_validator(mode="after")
+    def _closer_is_less(self) -> Self:
+        if self.closer is not None and self.closer >= self.letters:
+            raise ValueError(
+                f"closer is {self.closer}: it must be less than letters, {self.letters}"
+            )
+        return self
 
     @field_validator("units")
     @classmethod
@@ -342,6 +354,12 @@ class PromptProfile(Record):
         if self.nearest is None or not reads_nearest(self.nearest.units, task.unit.kind):
             return None
         return self.nearest.letters
+
+    def closer_letters(self, task: Task) -> int | None:
+        """Return the letters that the model reads a second time for a task, None if it does not."""
+        if self.nearest is None or self.letters(task) is None or not isinstance(task, Attribution):
+            return None
+        return self.nearest.closer
 
     @property
     def overlap(self) -> int:

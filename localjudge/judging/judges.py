@@ -203,7 +203,7 @@ def make_prompts(
     """
     how_read = None
     if profile.nearest is not None:
-        how_read = nearest.identity(profile.nearest.letters, profile.nearest.units, language)
+        how_read = nearest.identity(profile.nearest, language)
     chat: ChatEnds | None = None
     if profile.converses and has_model_file(engine):
         chat = engine.chat_without_ends

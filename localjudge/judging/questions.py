@@ -2,17 +2,18 @@
 
 task ──profile──> request ──fits the context?──> one question
   │                           └──no──> windows ──> a question for each
-  └──nearest sentences, if the profile says so──> request ──> one question
+  └──nearest sentences, if the profile says so──> request ──> one question, or a second one
+                                                              about the nearest of them alone
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby, islice
 from typing import Any, NamedTuple
 
 from localjudge import types
 from localjudge.errors import SampleError
-from localjudge.judge.nearest import shared_finders, show_nearest
+from localjudge.judge.nearest import readings, shared_finders
 from localjudge.judge.windows import Windows
 from localjudge.judging.judges import SingleJudge
 from localjudge.judging.settings import RunSettings
@@ -24,6 +25,8 @@ _DIGEST_BYTES = 16
 NO_CONTEXT = Verdict(label=0)
 """Verdict of a task about contexts without any text."""
 _ROOM_FOR_SPECIAL_TOKENS = 64
+_WHOLE_AND_CLOSER = (None, 0)
+"""The windows of both readings: all that is near, and the nearest of it alone."""
 _CACHED_NODES = 4096
 
 
@@ -41,7 +44,9 @@ class TaskRef(NamedTuple):
 
 
 Question = tuple[KeyedRequest, int | None]
-"""A request with the number of its window, or None for the whole task."""
+"""A request with the number of its window, or None for the whole task.
+
+Beside a whole task, window 0 is the nearest part of what is read for it."""
 WordedTask = tuple[Question, ...] | Verdict | NoAnswer
 """The questions of a task, or its result without asking."""
 
@@ -83,35 +88,31 @@ class Wording:
         return worded
 
     def _make_questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
-        tasks = list(map(self._show, tasks))
-        requests = self._prompts.requests(tasks)
-        if all(map(self._surely_fits, requests)):
-            return [((self.keys.keyed(request), None),) for request in requests]
+        profile = self._prompts.profile
+        finders = shared_finders(self._sentences, self._language)
+        read = [readings(task, profile, finders, self._fits) for task in tasks]
+        requests = self._prompts.requests(list(chain.from_iterable(read)))
+        all_fit = all(map(self._surely_fits, requests))
         cut = Windows(
             cost=lambda task: self.engine.length(self._prompts.request(task)),
             capacity=self._capacity,
             sentences=self._sentences,
-            overlap=self._prompts.profile.overlap,
+            overlap=profile.overlap,
         )
+        remaining = iter(requests)
         questions_by_task: list[tuple[Question, ...]] = []
-        for task, whole in zip(tasks, requests, strict=True):
-            if self._prompts.profile.letters(task) is not None:
-                questions_by_task.append(((self.keys.keyed(whole), None),))
-                continue
+        for task, shown in zip(tasks, read, strict=True):
+            requests_of_task = list(islice(remaining, len(shown)))
             questions_of_task: list[Question] = []
-            for window, number in cut.split(task):
-                request = self._prompts.request(window)
-                questions_of_task.append((self.keys.keyed(request), number))
+            if all_fit or profile.letters(task) is not None:
+                for request, number in zip(requests_of_task, _WHOLE_AND_CLOSER, strict=False):
+                    questions_of_task.append((self.keys.keyed(request), number))
+            else:
+                for window, number in cut.split(task):
+                    request = self._prompts.request(window)
+                    questions_of_task.append((self.keys.keyed(request), number))
             questions_by_task.append(tuple(questions_of_task))
         return questions_by_task
-
-    def _show(self, task: Task) -> Task:
-        """Return the task with the nearest sentences only, if the judge reads no more."""
-        letters = self._prompts.profile.letters(task)
-        if letters is None:
-            return task
-        finders = shared_finders(self._sentences, self._language)
-        return show_nearest(task, finders, letters, self._fits)
 
     def _fits(self, task: Task) -> bool:
         """Return whether a task fits the context, True if its text cannot be read at all."""

@@ -303,6 +303,8 @@ def reading_lines(run: RunRecord) -> Iterator[str]:
         nearest = member.judge.nearest
         if nearest is not None:
             near = f"the sentences nearest to each statement, {nearest.letters} letters at most"
+            if nearest.closer is not None:
+                near += f", and the nearest {nearest.closer} letters of them a second time"
             if nearest.units:
                 near += "; beside other units, all texts"
             yield f"{name}: {near}"

@@ -104,13 +104,15 @@ class EngineIdentity(ManifestPart):
 class NearestIdentity(ManifestPart):
     """Which sentences a judge reads, for these kinds of units; without `units`, for all kinds.
 
-    The two versions count changes of the rules about what is near.
+    With `closer`, it reads so many letters of them a second time, alone. The two versions count
+    changes of the rules about what is near.
     """
 
     letters: int
     version: int
     finder_version: int
     language: str
+    closer: int | None = None
     units: list[str] = Field(default_factory=list)
 
 

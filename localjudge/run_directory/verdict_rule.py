@@ -80,7 +80,8 @@ def decide_verdict(
 ) -> Verdict | NoAnswer:
     """Return the verdict from the answers about a unit's windows.
 
-    The unit is supported if any window supports it.
+    The unit is supported if any window supports it. A whole text and a part of it, which the judge
+    has read a second time, are no windows.
     """
     valid: list[tuple[Answer, int | None]] = []
     for answer, window in answers:
@@ -93,6 +94,8 @@ def decide_verdict(
             return NoAnswer(error=error, valid_mass=answer.valid_mass)
         valid.append((answer, window))
     best, window = max(valid, key=lambda pair: pair[0].p_yes)
+    if any(number is None for _, number in valid):
+        window = None
     return Verdict(
         label=decide_label(best.p_yes, rule),
         p_yes=best.p_yes,

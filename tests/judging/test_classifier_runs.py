@@ -44,10 +44,18 @@ def file(make_model: ModelMaker) -> ModelFile:
     return make_classifier(make_model)
 
 
+@pytest.fixture(params=["once", "twice"])
+def nearest(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A profile for the same model that reads the nearest 100 letters, or also 50 of them alone."""
+    read = "letters = 100"
+    if request.param == "twice":
+        read = "letters = 100\ncloser = 50"
+    return str(write_profile(tmp_path / "nearest", nearest=read))
+
+
 @pytest.fixture
-def nearest(tmp_path: Path) -> str:
-    """A profile for the same model that reads the nearest 100 letters."""
-    return str(write_profile(tmp_path / "nearest", nearest="letters = 100"))
+def twice(tmp_path: Path) -> str:
+    return str(write_profile(tmp_path / "twice", nearest="letters = 100\ncloser = 50"))
 
 
 @pytest.fixture
@@ -163,9 +171,42 @@ def test_what_is_read_is_part_of_the_judge(
     read_nearest = identity.as_json
     versions = [read_nearest.pop(name) for name in ("version", "finder_version")]
     assert all(isinstance(version, int) for version in versions)
+    assert read_nearest.pop("closer", 50) == 50
     assert read_nearest == {"letters": 100, "language": "en"}
     with pytest.raises(LocaljudgeError):
         evaluate(file, nearest, tmp_path / "windows", limit=1)
+
+
+def test_of_two_readings_the_higher_probability_counts(
+    file: ModelFile, twice: str, tmp_path: Path
+) -> None:
+    """A text of one sentence is read once."""
+    run = evaluate(file, twice, tmp_path / "run")
+    once: dict[Any, float | None] = {}
+    for letters in (100, 50):
+        read = str(write_profile(tmp_path / f"{letters}", nearest=f"letters = {letters}"))
+        for verdict in evaluate(file, read, tmp_path / f"run-{letters}").verdicts:
+            once[verdict.verdict_id, letters] = verdict.p_yes
+    highest = {row.verdict_id: row.p_yes for row in run.verdicts}
+    for verdict_id, p_yes in highest.items():
+        readings = [once[verdict_id, letters] or 0 for letters in (100, 50)]
+        assert p_yes == max(readings)
+    assert any(once[verdict_id, 100] != once[verdict_id, 50] for verdict_id in highest)
+    rows = [{"id": "short", "response": "It opened.", "retrieved_contexts": ["It opened in May."]}]
+    short = evaluate(file, twice, tmp_path / "short", rows=rows)
+    assert short.verify().stored_requests == 1
+
+
+def test_a_second_reading_is_shorter_and_is_said(
+    file: ModelFile, twice: str, tmp_path: Path
+) -> None:
+    run = evaluate(file, twice, tmp_path / "run", limit=1)
+    lines = printed_lines("show", run, "--details", width=300)
+    [line] = [line for line in lines if line.startswith("read by ")]
+    assert "the nearest 50 letters of them a second time" in line
+    folder = write_profile(tmp_path / "wrong", nearest="letters = 100\ncloser = 100")
+    with pytest.raises(InputError, match="closer is 100: it must be less than letters, 100"):
+        evaluate(file, str(folder), tmp_path / "refused")
 
 
 def test_show_has_what_was_read(file: ModelFile, nearest: str, tmp_path: Path, call: Call) -> None:
