@@ -14,8 +14,10 @@ Sentences are taken one after the other while they fit into a number of letters:
 4. what is left of the text with the nearest sentence.
 
 Consecutive sentences keep the text between them, a mark stands between the others. Without a common
-word, the first text is read from its beginning. All numbers were chosen by measurement
-(`models/reader/README.md`).
+word, the first text is read from its beginning. With `closer` in its profile, a judge reads a
+statement a second time, beside fewer letters that are chosen alike, and the higher probability
+counts: what is near in few sentences is noticed alone, and what is spread over several together.
+All numbers were chosen by measurement (`models/reader/README.md`).
 
     task                                nearest to       in
     a statement and contexts            the statement    the contexts

@@ -85,7 +85,7 @@ def main() -> None:
         development = "answers"
     items = read_items(arguments.data, development)[::EVERY]
     prompter = Prompter(arguments.file)
-    prompts = [prompter.prompt(item) for item in items[:ROWS]]
+    prompts = [prompter.prompts(item)[0] for item in items[:ROWS]]
     expected = exact_logits(reader, prompts)
     encoder = Encoder(arguments.file, arguments.adapter)
     actual = np.array([encoder.logit(tokens) for tokens in prompts])

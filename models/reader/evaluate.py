@@ -3,9 +3,10 @@
     python models/reader/evaluate.py READER --data DIR --save FOLDER [--against FOLDER]
 
 READER is a GGUF file or weights of train.py (`--start` then names the GGUF file with the
-embeddings). Texts are read as the package reads them: the sentences nearest to the statement. The
-logits go to FOLDER, and with --against the gain over the logits of another reader is printed, with
-a 95 % bootstrap interval; whole contexts or questions are drawn.
+embeddings). Texts are read as the package reads them: the sentences nearest to the statement, and
+the nearest of them a second time. The logits go to FOLDER, and with --against the gain over the
+logits of another reader is printed, with a 95 % bootstrap interval; whole contexts or questions are
+drawn.
 """
 
 import argparse
@@ -43,6 +44,8 @@ from lexical_judge.numpy_model import NumpyJudge, attribution, relevance
 
 SHIPPED_IF = ("attribution.dev", "attribution.five.dev", "attribution.breadth.dev")
 DEVELOPMENT = Path(__file__).parent / "development"
+READ = (600, 300)
+"""Letters of both readings of a statement's texts; the higher logit counts."""
 REPLICATES = 2000
 BATCH = 32
 
@@ -98,13 +101,15 @@ class Prompter:
         self._weights = piece_weights(vocabulary)
         self._cut = JudgedSentences(Segmenter("en"))
 
-    def prompt(self, item: Item) -> Ids:
-        text = item.texts[0]
+    def prompts(self, item: Item) -> list[Ids]:
+        """The prompt of an item, and the one of its second reading if that is another one."""
+        texts = {item.texts[0]: None}
         if item.task == ATTRIBUTION:
-            text = read_nearest(item.texts, item.statement, self._cut).text
+            read = (read_nearest(item.texts, item.statement, self._cut, n) for n in READ)
+            texts = {near.text: None for near in read}
         asked = self._tokenizer.encode(item.statement)[:MAX_STATEMENT]
-        window = self._tokenizer.encode(text)[: MAX_TOKENS - len(asked) - 6]
-        return prompt(item.task, asked, window, self._weights)
+        windows = (self._tokenizer.encode(text)[: MAX_TOKENS - len(asked) - 6] for text in texts)
+        return [prompt(item.task, asked, window, self._weights) for window in windows]
 
 
 def torch_logits(reader: Reader, prompts: Sequence[Ids]) -> Floats:
@@ -117,6 +122,13 @@ def torch_logits(reader: Reader, prompts: Sequence[Ids]) -> Floats:
             values = forward(reader, examples[start : start + BATCH]).cpu().numpy()
             logits[order[start : start + len(values)]] = values
     return logits
+
+
+def highest_logits(reader: Reader, prompts: Sequence[Sequence[Ids]]) -> Floats:
+    """The highest logit of the prompts of each item."""
+    logits = torch_logits(reader, [one for of_item in prompts for one in of_item])
+    ends = np.cumsum([len(of_item) for of_item in prompts])
+    return np.array([part.max() for part in np.split(logits, ends[:-1])])
 
 
 def lexical_log_odds(items: Sequence[Item]) -> Floats:
@@ -266,7 +278,7 @@ def main() -> None:
         items = read_items(arguments.data, name)[:: arguments.part]
         saved = arguments.save / f"{name}.npy"
         if not saved.exists():
-            np.save(saved, torch_logits(reader, [prompter.prompt(item) for item in items]))
+            np.save(saved, highest_logits(reader, [prompter.prompts(item) for item in items]))
         lexical = arguments.save.parent / f"lexical.{name}.{arguments.part}.npy"
         if not lexical.exists():
             np.save(lexical, lexical_log_odds(items))
