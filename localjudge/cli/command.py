@@ -289,7 +289,10 @@ def _read_metrics(
     if not texts:
         return None
     names = map(str.strip, _BETWEEN_METRICS.split(",".join(texts)))
-    return list(dict.fromkeys(filter(None, names)))
+    different = list(dict.fromkeys(filter(None, names)))
+    if not different:
+        raise click.BadParameter("no metric is named: omit the option for all metrics")
+    return different
 
 
 def judge_option(

@@ -127,3 +127,13 @@ def test_each_call_of_main_logs_once_to_the_current_stderr(monkeypatch: pytest.M
         assert logging.getLogger("localjudge").handlers == before
         assert stream.getvalue() == "once\n"
         stream.close()
+
+
+@pytest.mark.parametrize("command", [("show", "runs/x"), ("label", "runs/x"), ("run", "x.jsonl")])
+@pytest.mark.parametrize("names", [",", "", " , "])
+def test_an_option_without_the_name_of_a_metric_is_refused(
+    command: tuple[str, str], names: str, call: Call
+) -> None:
+    code, _, error = call(*command, "--metrics", names)
+    assert code == 1
+    assert "no metric is named: omit the option for all metrics" in error

@@ -146,6 +146,7 @@ def test_near_threshold_verdicts_and_median_valid_mass_by_hand() -> None:
     assert decidedness(*answers) == (4, 0.75, 0.8)
     assert decidedness(answer(1, 0.25), answer(1, 0.5))[2] == 0.25
     assert decidedness(NoAnswer(error="too long")) == (0, None, None)
+    assert decidedness(answer(1, 0.5), answer(0.5, 0.002))[2] == 0.002
 
 
 def test_rubric_levels_are_not_near_the_threshold() -> None:
