@@ -183,7 +183,7 @@ class Judge:
         evidence = find_evidence(evaluations, samples, planned.settings, letters)
         return scores, list(with_evidence(verdicts, evidence))
 
-    def _evaluate(self, planned: Plan) -> tuple[list[Evaluation], int | None]:
+    def _evaluate(self, planned: Plan) -> tuple[list[Evaluation], tuple[int, ...]]:
         """Return the evaluations, and how many letters a judge has read for each statement."""
         settings = planned.settings.for_metrics(planned.metrics)
         planned = planned._replace(settings=settings)

@@ -217,7 +217,8 @@ def readings(
 ) -> list[Task]:
     """Return the task as a judge with this profile reads it: whole, or what is near.
 
-    A second task shows less of it, where the profile has `closer` and there is less to show.
+    A second task shows fewer letters, where the profile has `closer` and this makes a difference.
+    They can have a sentence that was not in the first, where a longer one took its room.
     """
     letters = profile.letters(task)
     if letters is None:

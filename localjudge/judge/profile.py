@@ -170,8 +170,8 @@ class Nearest(Record):
     """How much a model reads: the sentences nearest to what is judged, so many letters at most.
 
     With `units`, only where it judges units of these kinds, and everything for the others. With
-    `closer`, it reads a second time for a statement beside texts: the nearest of these sentences
-    alone, so many letters at most. The higher of both probabilities counts.
+    `closer`, it reads a second time for a statement beside texts: the nearest sentences again, but
+    so many letters at most. The higher of both probabilities counts.
     """
 
     letters: PositiveInt

@@ -35,11 +35,12 @@ def find_evidence(
     evaluations: Iterable[Evaluation],
     samples: Iterator[Sample],
     settings: RunSettings,
-    letters: int | None,
+    letters: Sequence[int],
 ) -> Iterator[EvidenceRow]:
     """Yield the rows for evaluations, and take their samples from `samples` in the same order.
 
-    `letters` are those that a judge has read for each statement, None if it has read everything.
+    `letters` are those that a judge has read for each statement, in each of its readings, without
+    any if it has read everything.
     """
     finders = shared_finders(settings.sentences, settings.language)
     sentences = judged_sentences(settings.sentences)
@@ -61,7 +62,7 @@ class _SampleTexts:
         sample: Sample,
         sentences: JudgedSentences,
         finders: Finders,
-        letters: int | None,
+        letters: Sequence[int],
         language: str,
     ) -> None:
         self.sample = sample
@@ -102,9 +103,12 @@ class _SampleTexts:
 
     def _parts_read(self, texts: tuple[str, ...], statement: str) -> list[Part] | None:
         """Return what a judge has read of the texts that it was shown, None if everything."""
-        if self._letters is None:
+        if not self._letters:
             return None
-        return list(self._finders.read(texts, statement, self._letters).parts)
+        parts: list[Part] = []
+        for letters in self._letters:
+            parts += self._finders.read(texts, statement, letters).parts
+        return parts
 
     @cached_property
     def response(self) -> Finder:

@@ -3,7 +3,7 @@
 task ──profile──> request ──fits the context?──> one question
   │                           └──no──> windows ──> a question for each
   └──nearest sentences, if the profile says so──> request ──> one question, or a second one
-                                                              about the nearest of them alone
+                                                              beside fewer letters
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ NO_CONTEXT = Verdict(label=0)
 """Verdict of a task about contexts without any text."""
 _ROOM_FOR_SPECIAL_TOKENS = 64
 _WHOLE_AND_CLOSER = (None, 0)
-"""The windows of both readings: all that is near, and the nearest of it alone."""
+"""The windows of both readings: all that is near, and fewer letters."""
 _CACHED_NODES = 4096
 
 
@@ -46,7 +46,7 @@ class TaskRef(NamedTuple):
 Question = tuple[KeyedRequest, int | None]
 """A request with the number of its window, or None for the whole task.
 
-Beside a whole task, window 0 is the nearest part of what is read for it."""
+Beside a whole task, window 0 is the second reading, with fewer letters."""
 WordedTask = tuple[Question, ...] | Verdict | NoAnswer
 """The questions of a task, or its result without asking."""
 

@@ -304,7 +304,7 @@ def reading_lines(run: RunRecord) -> Iterator[str]:
         if nearest is not None:
             near = f"the sentences nearest to each statement, {nearest.letters} letters at most"
             if nearest.closer is not None:
-                near += f", and the nearest {nearest.closer} letters of them a second time"
+                near += f", and the nearest {nearest.closer} letters a second time"
             if nearest.units:
                 near += "; beside other units, all texts"
             yield f"{name}: {near}"

@@ -104,7 +104,7 @@ class EngineIdentity(ManifestPart):
 class NearestIdentity(ManifestPart):
     """Which sentences a judge reads, for these kinds of units; without `units`, for all kinds.
 
-    With `closer`, it reads so many letters of them a second time, alone. The two versions count
+    With `closer`, it reads a second time, so many letters chosen alike. The two versions count
     changes of the rules about what is near.
     """
 
@@ -313,15 +313,21 @@ class JudgeIdentity(ManifestPart):
         return {self.jury[name].judge.profile for name in answering}
 
     @property
-    def letters_read(self) -> int | None:
-        """Return how many letters judges read for a statement, None if one reads everything."""
+    def letters_read(self) -> tuple[int, ...]:
+        """Return how many letters judges read for a statement in each reading, the most first.
+
+        It is empty if one of them reads everything.
+        """
         letters: list[int] = []
+        closer: set[int] = set()
         for judge in self.judges:
             nearest = judge.judge.nearest
             if nearest is None or not reads_nearest(nearest.units, "statement"):
-                return None
+                return ()
             letters.append(nearest.letters)
-        return max(letters)
+            if nearest.closer is not None:
+                closer.add(nearest.closer)
+        return (max(letters), *sorted(closer, reverse=True))
 
     @property
     def answering(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ texts read  what a reader has read for a unit, in place of all its texts:
             read                                               Ulm lies on ...
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
 from typing import Any
 
@@ -89,15 +89,39 @@ def texts_read(
     for verdict in verdicts:
         shown = [read_characters(text).text for text in _texts_for(sample, verdict)]
         texts: list[str] = []
+        again: list[str] = []
         for number, text in asked.get(verdict.verdict_id, ()):
             if not reads_nearest(readers[number].units, verdict.unit):
                 continue
             parts = text.split(MARK)
             if all(any(part in each for each in shown) for part in parts):
                 texts.append(text)
+                if readers[number].closer is not None and text != verdict.text:
+                    again.append(text)
         if texts:  # a verbatim statement is in the texts, too, and shorter than what was read
-            read[verdict.verdict_id] = max(texts, key=len)
+            longest = max(texts, key=len)
+            read[verdict.verdict_id] = _join_readings(longest, again, shown)
     return read
+
+
+def _join_readings(longest: str, again: Sequence[str], shown: Sequence[str]) -> str:
+    """Add what was only in another reading, in the order of the texts.
+
+    Fewer letters may have room for a sentence that a longer one has taken in the longest reading.
+    """
+    parts = longest.split(MARK)
+    for text in again:
+        for part in text.split(MARK):
+            if part not in longest and part not in parts:
+                parts.append(part)
+    if MARK.join(parts) == longest:
+        return longest
+    everything = "\n".join(shown)
+    kept: list[str] = []
+    for part in sorted(parts, key=everything.find):
+        if not any(part != other and part in other for other in parts):
+            kept.append(part)
+    return MARK.join(kept)
 
 
 def _texts_for(sample: Sample, verdict: VerdictRow) -> tuple[str, ...]:

@@ -80,8 +80,8 @@ def decide_verdict(
 ) -> Verdict | NoAnswer:
     """Return the verdict from the answers about a unit's windows.
 
-    The unit is supported if any window supports it. A whole text and a part of it, which the judge
-    has read a second time, are no windows.
+    The unit is supported if any window supports it. A reading beside fewer letters, after the one
+    of the whole task, is no window.
     """
     valid: list[tuple[Answer, int | None]] = []
     for answer, window in answers:

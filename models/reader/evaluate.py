@@ -4,7 +4,7 @@
 
 READER is a GGUF file or weights of train.py (`--start` then names the GGUF file with the
 embeddings). Texts are read as the package reads them: the sentences nearest to the statement, and
-the nearest of them a second time. The logits go to FOLDER, and with --against the gain over the
+the nearest a second time. The logits go to FOLDER, and with --against the gain over the
 logits of another reader is printed, with a 95 % bootstrap interval; whole contexts or questions are
 drawn.
 """

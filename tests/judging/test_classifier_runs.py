@@ -46,7 +46,7 @@ def file(make_model: ModelMaker) -> ModelFile:
 
 @pytest.fixture(params=["once", "twice"])
 def nearest(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A profile for the same model that reads the nearest 100 letters, or also 50 of them alone."""
+    """A profile for the same model that reads the nearest 100 letters, or then also 50."""
     read = "letters = 100"
     if request.param == "twice":
         read = "letters = 100\ncloser = 50"
@@ -114,7 +114,7 @@ def test_the_nearest_sentences_are_read_in_place_of_windows(
     run = evaluate(file, nearest, tmp_path / "run")
     assert all(verdict.window is None and verdict.error is None for verdict in run.verdicts)
     assert run.summary.verdicts.windowed == 0
-    assert run.manifest.judge.letters_read == 100
+    assert run.manifest.judge.letters_read[0] == 100
     for sample in run.samples:
         of_sample = [row for row in run.verdicts if row.sample_id == sample.id]
         read = texts_read(run, sample, of_sample)
@@ -197,13 +197,38 @@ def test_of_two_readings_the_higher_probability_counts(
     assert short.verify().stored_requests == 1
 
 
+def test_evidence_is_from_both_readings(file: ModelFile, twice: str, tmp_path: Path) -> None:
+    """Fewer letters have room for a sentence whose place a longer one takes in more letters."""
+    only_closer = "The Danube tower market."
+    text = (
+        f"{only_closer} The tower council railway. The station tunnel council library. "
+        "The garden railway castle bells. The ferry Danube market."
+    )
+    row = {
+        "id": "1",
+        "response": "The ferry tower library railway Danube.",
+        "retrieved_contexts": [text],
+    }
+    run = evaluate(file, twice, tmp_path / "run", rows=[row])
+    assert run.manifest.judge.letters_read == (100, 50)
+    [verdict] = run.verdicts
+    assert [row.text for row in verdict.evidence] == ["The ferry Danube market.", only_closer]
+    sample = next(iter(run.samples))
+    [read] = texts_read(run, sample, [verdict]).values()
+    assert read == (
+        f"{only_closer} ... The tower council railway. The station tunnel council library. ... "
+        "The ferry Danube market."
+    )
+    assert run.verify()
+
+
 def test_a_second_reading_is_shorter_and_is_said(
     file: ModelFile, twice: str, tmp_path: Path
 ) -> None:
     run = evaluate(file, twice, tmp_path / "run", limit=1)
     lines = printed_lines("show", run, "--details", width=300)
     [line] = [line for line in lines if line.startswith("read by ")]
-    assert "the nearest 50 letters of them a second time" in line
+    assert "the nearest 50 letters a second time" in line
     folder = write_profile(tmp_path / "wrong", nearest="letters = 100\ncloser = 100")
     with pytest.raises(InputError, match="closer is 100: it must be less than letters, 100"):
         evaluate(file, str(folder), tmp_path / "refused")

@@ -52,7 +52,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> localjudge.Run:
 
 
 def test_what_is_near_is_read_beside_a_statement_only(run: localjudge.Run) -> None:
-    assert run.manifest.judge.letters_read == LETTERS
+    assert run.manifest.judge.letters_read == (LETTERS,)
     assert run.summary.verdicts.windowed == 0
     for sample in run.samples:
         of_sample = [row for row in run.verdicts if row.sample_id == sample.id]
@@ -118,7 +118,7 @@ def test_beside_a_judge_that_reads_everything_nothing_is_left_out(tmp_path: Path
         min_valid_mass=0,
         progress=False,
     )
-    assert run.manifest.judge.letters_read is None
+    assert not run.manifest.judge.letters_read
     assert texts_read(run, run.samples[0], run.verdicts) == {}
     lines = [
         line for line in printed_lines("show", run, "--details", width=300) if "read by" in line
