@@ -25,11 +25,12 @@ import numpy as np
 from localjudge.errors import DataError
 from localjudge.labels.judge_figures import admit_by_labels, judge_figures
 from localjudge.progress import Progress
-from localjudge.run_directory.directory import now
+from localjudge.run_directory.directory import STORE, now
 from localjudge.run_directory.identity import jury_card
 from localjudge.run_directory.measured_judges import Calibration, LabelSavings, LabelsUsed
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.store_reader import questions_per_verdict
 from localjudge.run_directory.verdict_rule import log_odds
 from localjudge.stats import stacking
 from localjudge.stats.agreement import LabelledScores
@@ -132,6 +133,9 @@ def _calibrate(question: LabelledQuestion, judge: JudgeAnswers, keys: Sequence[s
     card = judge.run.summary.judge
     manifest = judge.run.manifest
     metric = judge.verdicts[keys[0]].metric
+    seconds = manifest.environment.seconds_per_question
+    if seconds is not None:
+        seconds *= questions_per_verdict(judge.run.directory / STORE, metric)
     calibration = Calibration(
         **figures,
         name=card.name,
@@ -140,7 +144,7 @@ def _calibrate(question: LabelledQuestion, judge: JudgeAnswers, keys: Sequence[s
         card=card,
         run=manifest.signature,
         labels=_describe_labels(question, rows),
-        seconds_per_verdict=manifest.environment.seconds_per_verdict,
+        seconds_per_verdict=seconds,
         created=now(),
     )
     return _with_recommended_uses(calibration)

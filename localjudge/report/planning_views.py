@@ -166,7 +166,7 @@ def _judges_notes(judges: Sequence[Calibration]) -> Iterator[str]:
     is_comparison = len(judges) > 1
     if is_comparison:
         yield _labels_line(best.labels)
-    yield "bias: share judged 1 minus share labelled 1, at 0.5; seconds: per answer"
+    yield "bias: share judged 1 minus share labelled 1, at 0.5; seconds: per verdict"
     if best.savings and not best.guesses:
         extra = f"labels needed in addition to {best.savings.of}"
         yield f"saved: {extra} for the same interval width without the judge"

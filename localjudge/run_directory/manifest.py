@@ -216,8 +216,8 @@ class Environment(ManifestPart):
         return self
 
     @property
-    def seconds_per_verdict(self) -> float | None:
-        """The judge's seconds per verdict over all finished processes."""
+    def seconds_per_question(self) -> float | None:
+        """The judge's seconds per question over all finished processes."""
         asked = sum(session.asked or 0 for session in self.sessions)
         efforts = [session.effort for session in self.sessions if session.effort]
         seconds = sum(effort.seconds_total or 0 for effort in efforts)

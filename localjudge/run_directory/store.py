@@ -79,8 +79,8 @@ CREATE TABLE answer (
     error TEXT
 );
 -- Who asked: the unit at this position of a sample's verdicts; `window` numbers the parts of a long
--- input from 1, and is 0 for a whole input; `judge` numbers the judges of a jury from 0, as the
--- manifest lists them.
+-- input from 1, and is 0 for a whole input, with 1 for its second reading; `judge` numbers the
+-- judges of a jury from 0, as the manifest lists them.
 CREATE TABLE unit (
     sample_id TEXT NOT NULL,
     metric TEXT NOT NULL,

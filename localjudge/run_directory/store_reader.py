@@ -390,6 +390,21 @@ def answers_of_units(path: Path, samples: Iterable[str]) -> dict[AskedUnit, list
         return select_windows(connection, map(storable, samples))
 
 
+def questions_per_verdict(path: Path, metric: str) -> float:
+    """Return how many questions a verdict of a metric takes on average.
+
+    Several judges, windows, and a second reading need more than one.
+    """
+    query = (
+        "SELECT count(*), sum(questions) FROM (SELECT count(*) AS questions FROM unit"
+        " WHERE metric = ? GROUP BY sample_id, position)"
+    )
+    [(verdicts, questions)] = _rows(path, tuple[int, int | None], query, (metric,))
+    if not questions:
+        return 1.0
+    return questions / verdicts
+
+
 def altered_requests(path: Path, engines: Sequence[Mapping[str, Any]], shapes: Set[str]) -> int:
     """Count the requests to these engines with a wrong key or an unknown answer shape."""
     keys_of_engines = [RequestKeys(engine) for engine in engines]

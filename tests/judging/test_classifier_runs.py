@@ -222,6 +222,27 @@ def test_evidence_is_from_both_readings(file: ModelFile, twice: str, tmp_path: P
     assert run.verify()
 
 
+def test_both_readings_count_in_the_seconds_per_verdict(
+    file: ModelFile, twice: str, tmp_path: Path
+) -> None:
+    rows = []
+    for number in range(24):
+        context = " ".join(f"The bridge {number} opened in {year}." for year in range(1800, 1810))
+        statement = f"The bridge {number} opened in {1800 + number}."
+        rows.append({"context": context, "statement": statement, "label": int(number < 10)})
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    out = tmp_path / "run"
+    options: dict[str, Any] = {"profile": twice, "threads": 1, "progress": False}
+    [calibration] = localjudge.calibrate(labels, judge=file.path, out=out, **options)
+    [session] = localjudge.Run.open(out).manifest.environment.sessions
+    assert session.asked == 48
+    assert session.effort is not None
+    total = session.effort.seconds_total or 0
+    assert total > 0
+    assert calibration.seconds_per_verdict == pytest.approx(total / 24)
+
+
 def test_a_second_reading_is_shorter_and_is_said(
     file: ModelFile, twice: str, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""A run knows the seconds per verdict of its judge."""
+"""A run knows the seconds per question of its judge."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from localjudge.progress import Progress
 
 
 class Timed(ScriptedEngine):
-    """Take 2.5 s and 40 tokens per verdict, like an engine on a local model."""
+    """Take 2.5 s and 40 tokens per question, like an engine on a local model."""
 
     def __init__(self) -> None:
         super().__init__({}, default=0.7)
@@ -33,10 +33,10 @@ def run(count: int, out: Path, engine: ScriptedEngine, **options: Any) -> localj
 
 
 def seconds(judged: localjudge.Run) -> float | None:
-    return judged.manifest.environment.seconds_per_verdict
+    return judged.manifest.environment.seconds_per_question
 
 
-def test_seconds_per_verdict_count_only_questions_of_this_run(tmp_path: Path) -> None:
+def test_seconds_per_question_count_only_questions_of_this_run(tmp_path: Path) -> None:
     """The engine had 20 earlier answers. 20 of 40 are stored, and the other 20 take 50 s."""
     engine = Timed()
     first = run(20, tmp_path / "first", engine)
