@@ -180,10 +180,14 @@ class Nearest(Record):
 
     @model_validator(mode="after")
     def _closer_is_less(self) -> Self:
-        if self.closer is not None and self.closer >= self.letters:
+        if self.closer is None:
+            return self
+        if self.closer >= self.letters:
             raise ValueError(
                 f"closer is {self.closer}: it must be less than letters, {self.letters}"
             )
+        if not reads_nearest(self.units, "statement"):
+            raise ValueError('closer is for statements: add "statement" to units, or omit closer')
         return self
 
     @field_validator("units")

@@ -36,6 +36,7 @@ ROWS = [
     for number in range(6)
 ]
 METRICS = ["faithfulness", "context_relevancy"]
+TWICE = "letters = 100\ncloser = 50"
 FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
 
 
@@ -49,13 +50,13 @@ def nearest(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A profile for the same model that reads the nearest 100 letters, or then also 50."""
     read = "letters = 100"
     if request.param == "twice":
-        read = "letters = 100\ncloser = 50"
+        read = TWICE
     return str(write_profile(tmp_path / "nearest", nearest=read))
 
 
 @pytest.fixture
 def twice(tmp_path: Path) -> str:
-    return str(write_profile(tmp_path / "twice", nearest="letters = 100\ncloser = 50"))
+    return str(write_profile(tmp_path / "twice", nearest=TWICE))
 
 
 @pytest.fixture
@@ -252,6 +253,9 @@ def test_a_second_reading_is_shorter_and_is_said(
     assert "the nearest 50 letters a second time" in line
     folder = write_profile(tmp_path / "wrong", nearest="letters = 100\ncloser = 100")
     with pytest.raises(InputError, match="closer is 100: it must be less than letters, 100"):
+        evaluate(file, str(folder), tmp_path / "refused")
+    folder = write_profile(tmp_path / "chunks", nearest=f'{TWICE}\nunits = ["chunk"]')
+    with pytest.raises(InputError, match='closer is for statements: add "statement" to units'):
         evaluate(file, str(folder), tmp_path / "refused")
 
 
