@@ -34,6 +34,7 @@ from localjudge.judging.plan import Plan
 from localjudge.judging.questions import Wording, digest, distinct
 from localjudge.judging.settings import parse_time
 from localjudge.judging.stopping import AimStatus, Stopping
+from localjudge.metrics import Metric
 from localjudge.progress import count_with_progress
 from localjudge.run_directory.directory import STORE, refuse_unusable
 from localjudge.run_directory.measured_judges import with_examination
@@ -104,7 +105,7 @@ def estimate_job(job: Job, clock: Callable[[], float] = time.monotonic) -> Estim
     earlier = earlier_answers(job.jury.memory, job.identity, settings.reuse, job.progress)
     aims: list[AimStatus] = []
     if not job.jury.is_single and settings.optional_stopping:
-        aims = _measure(job, earlier)
+        aims = _measure(job, earlier, job.plan.metrics)
     estimates: list[Estimate] = []
     for number in range(len(job.jury.judges)):
         estimate, statuses = _estimate_judge(job, number, earlier, clock)
@@ -149,7 +150,8 @@ def _estimate_judge(
     if (job.path / STORE).exists():
         stored.append(OtherRun(job.path, job.identity))
     earlier = [*stored, *earlier]
-    estimate = _count_questions(job, judge, earlier)
+    answered = _metrics_of(job, number)
+    estimate = _count_questions(job, judge, answered, earlier)
     is_single = job.jury.is_single
     must_decide = is_single and job.plan.settings.optional_stopping
     if not must_decide and not estimate.tokens:
@@ -161,7 +163,7 @@ def _estimate_judge(
     stopwatch = _Stopwatch(clock, max_answers)
     seconds = f"at most {_MAX_SECONDS:.0f} seconds"
     job.progress.note(f"measuring the judge {judge.card.name} for {seconds}")
-    aims = _measure(job, earlier, number, stopwatch)
+    aims = _measure(job, earlier, answered, number, stopwatch)
     values: dict[str, Any] = {"measured": len(stopwatch.requests), "workers": workers}
     if stopwatch.requests:
         expected, limits = stopwatch.extrapolate(judge.engine, estimate.tokens)
@@ -192,10 +194,28 @@ def _add_up(estimates: Sequence[Estimate]) -> Estimate:
     return estimates[0].model_copy(update=values)
 
 
-def _count_questions(job: Job, judge: SingleJudge, earlier: Sequence[EarlierAnswers]) -> Estimate:
-    """Count the first round's verdicts and distinct requests, and the tokens of new requests."""
+def _metrics_of(job: Job, number: int) -> list[Metric]:
+    """Return the metrics that a judge answers: in a jury, those in which it has a weight."""
+    name = job.jury.names[number]
+    combinations = job.identity.combinations
+    answered: list[Metric] = []
+    for metric in job.plan.metrics:
+        combination = combinations.get(metric.name)
+        if combination is None or name in combination.weights:
+            answered.append(metric)
+    return answered
+
+
+def _count_questions(
+    job: Job, judge: SingleJudge, answered: Sequence[Metric], earlier: Sequence[EarlierAnswers]
+) -> Estimate:
+    """Count the first round's verdicts, and the judge's distinct requests and new tokens.
+
+    `answered` are the metrics that the judge answers.
+    """
     settings = job.plan.settings
     metrics = job.plan.metrics
+    names = {metric.name for metric in answered}
     samples = job.plan.dataset.samples
     wording = Wording(judge, settings)
     seen: set[bytes] = set()
@@ -207,7 +227,8 @@ def _count_questions(job: Job, judge: SingleJudge, earlier: Sequence[EarlierAnsw
     for _ in evaluate(counted, metrics, unanswered, settings.sentences):
         verdicts += len(unanswered.tasks)
         requests: dict[str, VerdictRequest] = {}
-        for key, keyed in distinct(wording.word(unanswered.tasks)).items():
+        asked = [task for task in unanswered.tasks if task.metric in names]
+        for key, keyed in distinct(wording.word(asked)).items():
             if digest(key) not in seen:
                 requests[key] = keyed.request
         seen.update(map(digest, requests))
@@ -277,10 +298,11 @@ class _Stopwatch:
 def _measure(
     job: Job,
     earlier: Sequence[EarlierAnswers],
+    metrics: Sequence[Metric],
     only: int | None = None,
     stopwatch: _Stopwatch | None = None,
 ) -> list[AimStatus]:
-    """Let the jury answer, or one judge until the stopwatch has enough.
+    """Let the jury answer questions of metrics, or one judge until the stopwatch has enough.
 
     Returns how far the aims are.
     """
@@ -300,7 +322,7 @@ def _measure(
         if stopwatch is not None:
             answers.watch = stopwatch
         if stopping is None:
-            for _ in evaluate(samples, planned.metrics, answers, planned.settings.sentences):
+            for _ in evaluate(samples, metrics, answers, planned.settings.sentences):
                 pass
         else:
             stopping.pilot(answers)

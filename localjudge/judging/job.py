@@ -122,6 +122,8 @@ class Job:
     path: Path
     progress: NotedProgress
     baseline: RunRecord | None = None
+    _has_begun: bool = field(default=False, init=False)
+    """Whether this process has begun the run: an estimate does so for each judge."""
 
     @property
     def signature(self) -> str:
@@ -241,8 +243,10 @@ class Job:
         counts: dict[str, Any] = {}
         answers = store.answer_count
         if answers:
-            self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
+            if not self._has_begun:
+                self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
             counts["answers_before"] = answers
+        self._has_begun = True
         spellings: dict[str, str] = {}  # of each annotator, as the first row has it
         labels: Counter[str] = Counter()
         with suppress(RunDirectoryError):  # readers of damaged labels refuse them

@@ -724,6 +724,37 @@ def test_a_dry_run_counts_the_questions_of_every_judge(
     assert estimate["memory_bytes"] >= alone["memory_bytes"]
 
 
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        ["answer_relevancy"],
+        ["context_relevancy"],
+        ["faithfulness", "answer_relevancy", "context_relevancy"],
+    ],
+    ids=",".join,
+)
+def test_a_dry_run_asks_each_judge_only_what_the_run_asks(
+    home: Path, tmp_path: Path, call: Call, metrics: list[str]
+) -> None:
+    """Of the bundled judges, one alone answers about answers, and the other about sentences."""
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS), encoding="utf-8")
+    how = (data, "--judge", "bundled", "--metrics", ",".join(metrics))
+    code, printed, errors = call("run", *how, "--out", tmp_path / "run", "--dry-run", "--json")
+    assert code == 0, errors
+    assert "resuming" not in errors
+    estimate = json.loads(printed)
+    whole = evaluate("bundled", tmp_path / "whole", metrics=metrics, rows=ROWS)
+    verification = whole.verify()
+    assert estimate["requests"] == verification.stored_requests
+    assert estimate["verdicts"] == whole.summary.verdicts.count
+    code, _, errors = call("run", *how, "--out", tmp_path / "run", "--quiet")
+    assert code == 0, errors
+    run = localjudge.Run.open(tmp_path / "run")
+    assert run.verify().result == "bit-identical"
+    assert run.verify().stored_requests == estimate["requests"]
+
+
 def test_a_missing_judge_is_named_before_anything_is_asked(small: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         evaluate([small, str(tmp_path / "missing.gguf")], tmp_path / "run")
