@@ -77,7 +77,8 @@ def _repeat_reuse(arguments: Sequence[str]) -> list[str]:
 @cli.config_option
 @cli.judge_option(together=True)
 @cli.metrics_option(
-    "Default: all that the data allows. With options: 'document_map(compare_by=id)'."
+    "Default: for each question, the first metric that the data allows. With options: "
+    "'document_map(compare_by=id)'."
 )
 @click.option(
     "--list-metrics", is_flag=True, help="List the metrics: what each asks, needs and costs."

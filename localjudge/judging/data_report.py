@@ -13,6 +13,7 @@ from localjudge.judging.metric_choice import (
     list_names,
     list_unused,
     list_used,
+    suggest_mapping,
 )
 from localjudge.judging.plan import Plan
 from localjudge.metrics.documents import get_compared_value
@@ -36,7 +37,13 @@ def report_data(planned: Plan, progress: NotedProgress) -> None:
     unused = list_unused(planned.dataset, planned.settings.cluster_by)
     # Where a column is not used, it may be the missing one under another name.
     level = logging.WARNING if unused else logging.INFO
-    _note_line(describe_skipped(planned.left_out, planned.dataset), progress, level)
+    skipped = describe_skipped(planned.left_out, planned.dataset)
+    missing = frozenset[str]().union(*planned.left_out.values())
+    likely = suggest_mapping(planned.dataset)
+    likely = {field: column for field, column in likely.items() if field in missing}
+    if likely:
+        skipped.append(f"perhaps {option('mapping', likely)}")
+    _note_line(skipped, progress, level)
     is_one_each = planned.dataset.table.contexts_each == (1, 1) and len(planned.dataset.samples) > 1
     if planned.dataset.joined and is_one_each:
         separator = option_name("context_separator")

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from localjudge.dataset import Dataset
+from localjudge.dataset.columns import guess_columns
 from localjudge.dataset.rows import shown
 from localjudge.errors import InputError
 from localjudge.judging.settings import RunSettings
@@ -207,7 +208,8 @@ def _check_compared_meta(metrics: Iterable[Metric], dataset: Dataset) -> None:
 
 
 def _unsuitable(problem: str, dataset: Dataset, why: str = "") -> InputError:
-    hint = f"if a column has another name, map it: {option('mapping', {'FIELD': 'COLUMN'})}"
+    likely = suggest_mapping(dataset) or {"FIELD": "COLUMN"}
+    hint = f"if a column has another name, map it: {option('mapping', likely)}"
     unused = list_unused(dataset) or "none"
     message = f"{problem} (used: {list_used(dataset)}; not used: {unused})"
     if why:
@@ -232,15 +234,33 @@ def list_used(dataset: Dataset) -> str:
 
 def list_unused(dataset: Dataset, cluster_by: str | None = None) -> str:
     """Return the columns that are neither used nor group the samples."""
-    columns: set[str] = set()
-    for columns_of_source in dataset.unused:
-        columns |= set(columns_of_source)
+    columns = _unused_columns(dataset)
     columns.discard((cluster_by or "").partition(".")[0])
     names = sorted(map(shown, columns))
     listed = ", ".join(names[:_MAX_NAMES])
     if len(names) > _MAX_NAMES:
         return f"{listed} and {len(names) - _MAX_NAMES} more"
     return listed
+
+
+def _unused_columns(dataset: Dataset) -> set[str]:
+    columns: set[str] = set()
+    for columns_of_source in dataset.unused:
+        columns |= set(columns_of_source)
+    return columns
+
+
+def suggest_mapping(dataset: Dataset) -> dict[str, str]:
+    """Return unused columns by the missing field that their names suggest.
+
+    Several columns are suggested for contexts only, separated by commas.
+    """
+    likely: dict[str, str] = {}
+    for field, names in guess_columns(sorted(_unused_columns(dataset))).items():
+        is_clear = len(names) == 1 or (names and field == "retrieved_contexts")
+        if is_clear and field in FIELDS and field not in dataset.mapping:
+            likely[field] = ",".join(names)
+    return likely
 
 
 def describe_skipped(missing: Mapping[str, frozenset[str]], dataset: Dataset) -> list[str]:

@@ -12,9 +12,10 @@
     comparison_directory              comparison.json, beside two runs
     measured_judges                   in LOCALJUDGE_HOME    measured_judges
 
-`directory` reads any file as untrusted input, and locks the directory to write in it. Other
-modules compute: `verdict_rule`, `result_rows` and `summary` between judging and files,
-`differences` of manifests. A finished run is a `run_record.RunRecord`.
+`directory` reads any file as untrusted input, and locks the directory (`run.lock`) to write in it.
+The page `report.html` is written by `report`. Other modules compute: `verdict_rule`, `result_rows`
+and `summary` between judging and files, `differences` of manifests. A finished run is a
+`run_record.RunRecord`.
 
 No module here imports one that judges.
 """

@@ -72,6 +72,16 @@ def with_different_questions(rows: list[Any]) -> list[Any]:
             {"cluster_by": "meta.book"},
             "columns not used: z\n",
         ),
+        (
+            [{"question": "Why?", "answer": "So.", "text_2": "b", "text_1": "So."}],
+            {},
+            "perhaps mapping={'retrieved_contexts': 'text_1,text_2'}",
+        ),
+        (
+            [{**ROW, "gold_standard": "So.", "zone": "z"}],
+            {},
+            "perhaps mapping={'reference': 'gold_standard'}",
+        ),
         ([{**ROW, **{f"c{n:02}": 1 for n in range(13, 0, -1)}}], {}, "c08, c09, c10 and 3 more"),
         (
             [{**ROW, "reference": "So."}],
@@ -232,7 +242,7 @@ def test_a_script_is_warned_about_omitted_default_metrics(caplog: pytest.LogCapt
                 "from these columns (used: user_input (column question);"
                 " not used: context_1, context_2, lang)",
                 "\n  no column for response, so skipped: answer_relevancy",
-                "map it: mapping={'FIELD': 'COLUMN'}",
+                "map it: mapping={'retrieved_contexts': 'context_1,context_2'}",
             ),
         ),
         (
