@@ -33,6 +33,7 @@ from localjudge.engine.opening import find_model
 from localjudge.errors import DataError, InputError
 from localjudge.judging.data_report import language_sample
 from localjudge.judging.judges import default_judge
+from localjudge.judging.metric_choice import suggest_mapping
 from localjudge.judging.pair import PairPlan, plan_pair
 from localjudge.judging.plan import Plan, plan
 from localjudge.judging.settings import checked
@@ -310,7 +311,11 @@ def plan_with_columns(
     if not sys.stdin.isatty():
         mapping = guess_mapping_of_two(files)
         against = mapping.pop(AGAINST, None)
-        return plan_answers(files, None, {"mapping": mapping, "against": against}), against
+        planned = plan_answers(files, None, {"mapping": mapping, "against": against})
+        likely = suggest_mapping(planned.dataset)
+        if not mapping and likely:  # as Enter at each question
+            planned = plan_answers(files, None, {"mapping": likely})
+        return planned, against
     if again:
         return _ask_for_columns(files, stored)
     try:

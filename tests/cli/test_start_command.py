@@ -305,6 +305,16 @@ def test_the_default_judge_is_the_first_without_a_caution(
     assert f"--judge {shlex.quote(file)} " in printed
 
 
+def test_without_a_terminal_columns_are_mapped_as_their_names_suggest(call: Call) -> None:
+    """As Enter at the question for the texts does in a terminal."""
+    lines = "question,text_1,text_2,answer\nWhere?,It is in Ulm.,It is old.,In Ulm.\n"
+    Path("data.csv").write_text(lines, encoding="utf-8")
+    _, printed, errors = call("start", "data.csv")
+    command = printed.splitlines()[0]
+    assert "--map retrieved_contexts=text_1,text_2" in command, errors
+    assert "--metrics faithfulness" in command
+
+
 def test_columns_that_are_unclear_are_an_error_without_a_terminal(call: Call) -> None:
     write_german_csv("export.csv")
     code, printed, errors = call("start", "export.csv")
