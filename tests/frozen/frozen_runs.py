@@ -25,6 +25,7 @@ import localjudge
 from localjudge import OutOfResource
 from localjudge.cli.main import main
 from localjudge.engine.scripted import unit_text
+from localjudge.judging.verify import verify_run
 from localjudge.judging.verify_files import alterations
 from localjudge.types import Answer, VerdictRequest
 
@@ -320,7 +321,7 @@ def look(name: str, folder: Path) -> dict[str, Any]:
     if name in BASELINES:
         unpack(BASELINES[name], folder)
         views["compare"] = _call("compare", BASELINES[name], name, "--json")
-    verification = localjudge.Run.open(name).verify(**_open_judge(name, folder))
+    verification = verify_run(name, **_open_judge(name, folder))
     views["verify"] = verification.model_dump(mode="json")
     for time_of_labels in ("when", "first"):
         views["verify"]["labels"]["current"].pop(time_of_labels, None)
