@@ -82,7 +82,7 @@ def read_in_memory(
             return partial(zip_columns, row.values, name)
         return partial(expand, row, mapping, rows_path)
     if elements is None:
-        elements = _find_rows(data, name)
+        elements = _find_rows(data)
     return partial(_read_elements, elements, mapping, rows_path, name)
 
 
@@ -138,7 +138,7 @@ def find_table_rows(data: Any, name: str) -> _Elements | None:
                 hint=f"pass one of them: data[{names[0]!r}]",
             )
         (data,) = data.values()
-        return find_table_rows(data, name) or _find_rows(data, name)
+        return find_table_rows(data, name) or _find_rows(data)
     if hasattr(data, "to_frame"):
         kind = type(data).__name__
         raise InputError(
@@ -159,7 +159,7 @@ def find_table_rows(data: Any, name: str) -> _Elements | None:
     return None
 
 
-def _find_rows(data: Any, name: str) -> _Elements:
+def _find_rows(data: Any) -> _Elements:
     """Return the rows of data that are not a table. Raises InputError for an unsupported type."""
     if isinstance(data, Iterable):
         rows = data

@@ -98,7 +98,7 @@ def load_pair(
     progress = progress or Progress()
     columns = {**mapping, AGAINST: against}
     with _surveyed(data, columns, options, progress, name) as (sources, tables):
-        _check_answers(tables, mapping, against)
+        _check_answers(tables, against)
         _find_ids(tables)
         described = _describe_sources(sources)
         run = _check_tables(tables, options, progress, keeps_numbers=True)
@@ -108,7 +108,7 @@ def load_pair(
         return pair_answers(replace(baseline, **described), replace(run, **described))
 
 
-def _check_answers(tables: Sequence["_Table"], mapping: Mapping[str, str], against: str) -> None:
+def _check_answers(tables: Sequence["_Table"], against: str) -> None:
     """Raise InputError unless there is a response, and another column to compare it with."""
     names: dict[str, None] = {}
     responses: set[str] = set()
